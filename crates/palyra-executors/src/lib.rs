@@ -5,6 +5,7 @@
 //! it gets here: this crate turns what was permitted into the narrowest grant and carries it out.
 
 mod fetch;
+mod idle;
 mod process;
 mod skills;
 mod tracking;
@@ -12,6 +13,7 @@ mod tracking;
 use palyra_tools::ToolDeclaration;
 
 pub use fetch::{FetchOptions, HttpFetch};
+pub use idle::IdleMonitor;
 pub use process::{ProcessOptions, Processes, process_tools};
 pub use skills::{
     BoundPlugin, ChannelFailure, NoChannels, SECRET_SETTING, SkillChannels, SkillHost, SkillInstructions, SkillRuntime,

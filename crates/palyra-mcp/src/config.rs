@@ -55,6 +55,17 @@ pub enum TransportConfig {
     Http(HttpConfig),
 }
 
+impl TransportConfig {
+    /// Whether the server is on this machine. An address that cannot be read, which nobody is connected to, counts as one.
+    #[must_use]
+    pub fn is_local(&self) -> bool {
+        match self {
+            Self::Stdio(_) => true,
+            Self::Http(http) => http.parsed_url().map_or(true, |url| is_loopback(&url)),
+        }
+    }
+}
+
 /// A program of this machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -52,6 +52,17 @@ fn this_machine_may_be_reached_without_tls() {
 }
 
 #[test]
+fn a_server_with_an_address_of_this_machine_is_local_with_tls_too() {
+    let http = |url: &str| TransportConfig::Http(HttpConfig { url: url.to_owned(), headers: BTreeMap::new() });
+    for url in ["http://127.0.0.1:8000/mcp", "https://127.0.0.1:8443/mcp", "https://[::1]/mcp", "https://LOCALHOST/x"] {
+        assert!(http(url).is_local(), "{url}");
+    }
+    for url in ["https://x.example/mcp", "https://localhost.example.com/", "https://10.0.0.1/"] {
+        assert!(!http(url).is_local(), "{url}");
+    }
+}
+
+#[test]
 fn edits_keep_comments_and_other_servers() {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("mcp").join("servers.toml");

@@ -183,6 +183,11 @@ impl Connection {
         self.process().map(|process| process.last_words()).unwrap_or_default()
     }
 
+    /// The first process of the server's program.
+    pub(crate) fn process_id(&self) -> Option<u32> {
+        self.process()?.id()
+    }
+
     fn process(&self) -> Option<Arc<ServerProcess>> {
         self.process.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

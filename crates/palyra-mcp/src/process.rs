@@ -108,6 +108,11 @@ impl ServerProcess {
         Ok((Self { group, kill, ended, stderr: tail, tasks }, stdin, stdout))
     }
 
+    /// The id of its first process.
+    pub(crate) fn id(&self) -> Option<u32> {
+        self.group.leader.and_then(|leader| u32::try_from(leader.as_raw_nonzero().get()).ok())
+    }
+
     /// What it wrote to standard error last.
     pub(crate) fn last_words(&self) -> String {
         self.stderr.text()

@@ -1,6 +1,6 @@
 //! The handle of one server: connects when it is first needed, again when it was lost, and not at all while it keeps failing.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex as StdMutex, PoisonError};
 use std::time::Duration;
 
@@ -79,6 +79,8 @@ pub struct McpServer {
     retired: AtomicBool,
     changes: Arc<watch::Sender<u64>>,
     link: Mutex<Link>,
+    /// The process of the newest connection, or zero.
+    process: AtomicU32,
     status: StdMutex<ServerStatus>,
     judged: Mutex<Option<Judged>>,
 }
@@ -132,6 +134,7 @@ impl McpServer {
             retired: AtomicBool::new(false),
             changes: Arc::new(watch::Sender::new(0)),
             link: Mutex::default(),
+            process: AtomicU32::new(0),
             status: StdMutex::new(status),
             judged: Mutex::default(),
         }
@@ -166,6 +169,18 @@ impl McpServer {
             }
         }
         status
+    }
+
+    /// The first process of the server's program as it was last started; it may have ended since. None of a web service.
+    #[must_use]
+    pub fn process_id(&self) -> Option<u32> {
+        Some(self.process.load(Ordering::Acquire)).filter(|id| *id != 0)
+    }
+
+    /// Whether it is on this machine, where it may reach what its user can.
+    #[must_use]
+    pub fn is_local(&self) -> bool {
+        self.config.transport.is_local()
     }
 
     /// Connects unless that was done already.
@@ -318,6 +333,7 @@ impl McpServer {
         match Connection::open(&self.name, &self.config, &self.environment, &self.options, shared).await {
             Ok(connection) => {
                 let connection = Arc::new(connection);
+                self.process.store(connection.process_id().unwrap_or(0), Ordering::Release);
                 self.note(|status| {
                     status.protocol = Some(connection.protocol.clone());
                     status.introduced_as.clone_from(&connection.introduced_as);

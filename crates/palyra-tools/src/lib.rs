@@ -61,6 +61,7 @@ pub use begin::{BeginReport, Begun};
 pub use builtin::builtin;
 pub use checkpoint::{
     Changed, Checkpoint, CheckpointCost, CheckpointLimits, CheckpointStore, IdlePeriods, WorkspaceActivity,
+    WriterVisibility,
 };
 pub use containment::{Containment, DecidedAs, Reach};
 pub use declaration::{Concurrency, DEFAULT_TIMEOUT, Offering, Repeatability, Sink, ToolDeclaration};

@@ -4,18 +4,19 @@
 //! log and not the planner.
 //!
 //! A server of this machine runs outside of any sandbox and does not say which files it changes. So the workspace is compared before and after each call
-//! that may change something, as it is for processes; what differs counts as changed during the call and can be taken back with the run.
+//! that may change something, as it is for processes; what differs counts as changed during the call and can be taken back with the run. The processes of a server that we
+//! started are observed meanwhile; of a web service none are known, so everything that changed during its calls may be somebody else's.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use palyra_common::{Consequence, Digest, Integrity, Label, StableErrorEnvelope, ToStableError as _};
-use palyra_executors::{changes_since, checkpoint};
-use palyra_mcp::{McpCall, McpError, McpOutcome, McpProgress, McpServer, OfferedTool, TransportConfig};
+use palyra_executors::{IdleMonitor, changes_since, checkpoint};
+use palyra_mcp::{McpCall, McpError, McpOutcome, McpProgress, McpServer, OfferedTool};
 use palyra_tools::{
     CallResource, Changed, Checkpoint, CheckpointStore, Invocation, Tool, ToolDeclaration, ToolError, ToolName,
-    ToolOutput, Workspace,
+    ToolOutput, Workspace, WriterVisibility,
 };
 use serde_json::Value;
 
@@ -32,6 +33,14 @@ pub(super) struct OutsideTool {
     declaration: ToolDeclaration,
     /// Where copies of the workspace are kept, if a call may change it.
     checkpoints: Option<Arc<CheckpointStore>>,
+}
+
+/// A call whose changes are tracked.
+struct TrackedCall {
+    /// What the workspace was before.
+    checkpoint: Checkpoint,
+    /// The process of the server, and who observes it.
+    observed: Option<(u32, IdleMonitor)>,
 }
 
 /// Stands for the arguments while the declaration is made; the server's schema takes its place.
@@ -54,16 +63,20 @@ impl OutsideTool {
             description.description.clone().unwrap_or_default().chars().take(MAX_DESCRIPTION).collect();
         declaration.input_schema = description.input_schema.clone().into();
         declaration.server = Some(server.name().to_string());
-        let may_write = is_local(&server.config().transport) && declaration.consequence == Consequence::Consequential;
+        let may_write = server.is_local() && declaration.consequence == Consequence::Consequential;
         let checkpoints = may_write.then(|| Arc::clone(checkpoints));
         Ok(Self { server, name: description.name.clone(), declaration, checkpoints })
     }
 
     /// What the workspace is before a call. A call is not refused because its changes cannot be told; the result says so.
-    async fn before(&self, invocation: &Invocation) -> Result<Option<Checkpoint>, ToolError> {
+    async fn before(&self, invocation: &Invocation) -> Result<Option<TrackedCall>, ToolError> {
         let Some(store) = &self.checkpoints else { return Ok(None) };
         match checkpoint(store, invocation).await {
-            Ok(taken) => Ok(Some(taken)),
+            Ok(taken) => {
+                let periods = taken.idle_periods();
+                let observed = self.server.process_id().map(|id| (id, IdleMonitor::of_tree(id, periods)));
+                Ok(Some(TrackedCall { checkpoint: taken, observed }))
+            }
             Err(ToolError::Cancelled) => Err(ToolError::Cancelled),
             Err(error) => {
                 tracing::warn!(tool = %self.declaration.name, %error, "changes of an outside tool are not tracked");
@@ -73,13 +86,22 @@ impl OutsideTool {
     }
 
     /// What the call changed, as far as that is known.
-    async fn changed(&self, before: Option<Checkpoint>, invocation: &Invocation) -> Changed {
+    async fn changed(&self, before: Option<TrackedCall>, invocation: &Invocation) -> Changed {
         let untracked = |why: &str| Changed { not_covered: vec![why.to_owned()], ..Changed::default() };
         match before {
-            Some(before) => changes_since(before, invocation).await.unwrap_or_else(|error| {
-                tracing::warn!(tool = %self.declaration.name, %error, "changes of an outside tool are not tracked");
-                untracked("files that the server changed: the workspace could not be compared")
-            }),
+            Some(TrackedCall { checkpoint, observed }) => {
+                let writers = match observed {
+                    // The server may have a container or another program write for it.
+                    Some((id, _)) if self.server.process_id() == Some(id) => WriterVisibility::Partial,
+                    // It was started anew meanwhile, or is a web service.
+                    Some(_) | None => WriterVisibility::Absent,
+                };
+                let checkpoint = checkpoint.with_writers(writers);
+                changes_since(checkpoint, invocation).await.unwrap_or_else(|error| {
+                    tracing::warn!(tool = %self.declaration.name, %error, "changes of an outside tool are not tracked");
+                    untracked("files that the server changed: the workspace could not be compared")
+                })
+            }
             None if self.checkpoints.is_some() => {
                 untracked("files that the server changed: the workspace could not be copied before")
             }
@@ -181,14 +203,6 @@ impl Tool for OutsideTool {
             Ok(outcome) => Ok(self.output(outcome, changed, invocation.limits.inline_bytes)),
             Err(error) => self.failed(&error, changed),
         }
-    }
-}
-
-/// Whether a server runs on this machine, where it may reach the workspace. Plain HTTP is allowed to this machine alone.
-fn is_local(transport: &TransportConfig) -> bool {
-    match transport {
-        TransportConfig::Stdio(_) => true,
-        TransportConfig::Http(http) => http.url.starts_with("http://"),
     }
 }
 

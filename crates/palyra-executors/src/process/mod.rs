@@ -9,7 +9,6 @@ mod confinement;
 mod containment;
 mod denials;
 mod grant;
-mod idle;
 mod input;
 mod launch;
 mod network;

@@ -13,12 +13,12 @@ use palyra_tools::{
 use serde_json::Value;
 
 use super::capture::{Captured, drain, feed};
-use super::idle::IdleMonitor;
 use super::input::{MAX_SECONDS, ProcessRunInput, parsed, shown, shown_cwd};
 use super::launch::Launched;
 use super::outcome::Ended;
 use super::readiness::refused;
 use super::{Processes, grant};
+use crate::idle::IdleMonitor;
 use crate::tracking::{blocking, changes_since};
 
 /// How long output may still come after the process tree is gone. Everything it wrote is in the pipes by then.
@@ -84,7 +84,7 @@ impl Tool for ProcessRun {
         let stdin = if input.stdin.is_some() { Stream::Pipe } else { Stream::Null };
         let Launched { command, confinement, mut child, checkpoint, proxies } =
             self.processes.launch(&invocation, wanted, stdin).await?;
-        let monitor = IdleMonitor::start(child.pid, checkpoint.idle_periods());
+        let monitor = IdleMonitor::of_sandbox(child.pid, checkpoint.idle_periods());
         let (stdout, stderr, report) = follow(&mut child, input.stdin, &invocation).await?;
         monitor.ended();
         drop(proxies);

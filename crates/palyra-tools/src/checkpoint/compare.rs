@@ -8,12 +8,15 @@ use tokio_util::sync::CancellationToken;
 
 use super::activity::Reported;
 use super::coverage::{is_rebuilt, lies_in_rebuilt};
-use super::look::{At, Present};
+use super::look::{At, DirectoryStamp, Present};
 use super::stamp::{Identity, Stamp, last_change};
-use super::{Checkpoint, Kept, attributes};
+use super::{Checkpoint, Kept, WriterVisibility, attributes};
 use crate::cancel::Cancel;
 use crate::walk::Found;
 use crate::{Artifacts, EntryFacts, FileChange, ToolError, Workspace, WorkspacePath};
+
+/// What undo never gives a file: with another content they would make another program privileged.
+const SPECIAL_BITS: &str = "the set-user-id, set-group-id or sticky bit";
 
 /// What differs from a checkpoint.
 #[derive(Debug, Default)]
@@ -152,6 +155,9 @@ impl Checkpoint {
             Reported::Wrote { before: first, after: last } if first == before && last == after => return Author::Other,
             Reported::Wrote { .. } => return Author::Call(ChangeAttribution::Contested),
         }
+        if self.writers == WriterVisibility::Absent {
+            return Author::Call(ChangeAttribution::Contested);
+        }
         let changed = match stamp {
             Some(stamp) => stamp.change_time(),
             // Whoever removed it changed the directory that it was in, or removed that, too.
@@ -163,7 +169,8 @@ impl Checkpoint {
             },
         };
         let made = stamp.filter(|_| before.is_none()).and_then(|stamp| stamp.birth_time());
-        if made.is_some_and(|made| self.call.idle.cover(made.min(changed), changed)) {
+        let was_idle = made.is_some_and(|made| self.call.idle.cover(made.min(changed), changed));
+        if was_idle && self.writers == WriterVisibility::Complete {
             // From when it was made until it was last changed, the program did not run.
             return Author::Other;
         }
@@ -224,7 +231,10 @@ impl Comparison<'_> {
         self.artifacts.put(&checkpoint.store.read(&before)?)?;
         let directories = match after {
             Some(_) => Vec::new(),
-            None => new_directories(path, &self.present.directories, &checkpoint.directories),
+            None => {
+                self.attributes_of_deleted(path, kept);
+                new_directories(path, &self.present.directories, &checkpoint.directories)
+            }
         };
         self.changed.changes.push(FileChange {
             path: path.to_string(),
@@ -248,6 +258,9 @@ impl Comparison<'_> {
         if (user, group) != (new_user, new_group) {
             lines.push(format!("the owner of `{path}` changed from {user}:{group} to {new_user}:{new_group}"));
         }
+        if kept.stamp.special != stamp.special || (kept.stamp.special != 0 && !same_content) {
+            lines.push(format!("{SPECIAL_BITS} of `{path}`, which undo does not restore"));
+        }
         let attributes = self.workspace.open_file(path).ok().and_then(|opened| attributes::of(&opened.file));
         if attributes != kept.attributes {
             lines.push(format!("the extended attributes of `{path}` changed"));
@@ -264,6 +277,40 @@ impl Comparison<'_> {
             lines.push(format!("`{path}` has another name (hard link) now, which is not covered"));
         }
         self.changed.not_covered.extend(lines);
+    }
+
+    /// What a deleted file had beside content and permissions that it will not have again.
+    fn attributes_of_deleted(&mut self, path: &WorkspacePath, kept: &Kept) {
+        let owner = kept.stamp.owner;
+        if self.owner_when_restored(path).is_some_and(|restored| restored != owner) {
+            self.not_covered(format!("`{path}` belonged to {}:{}, which undo does not restore", owner.0, owner.1));
+        }
+        if kept.stamp.special != 0 {
+            self.not_covered(format!("{SPECIAL_BITS} of `{path}`, which undo does not restore"));
+        }
+        if kept.attributes.is_some() {
+            self.not_covered(format!("`{path}` had extended attributes, which undo does not restore"));
+        }
+        let names = self.linked.get(&kept.stamp.identity()).map_or(1, Vec::len) as u64;
+        if kept.stamp.links > names {
+            let count = kept.stamp.links;
+            self.not_covered(format!("`{path}` had {count} names (hard links); undo restores it as a file of its own"));
+        }
+    }
+
+    /// To whom a file will belong that undo makes anew: to this process, or to the owner of its directory if this process is root.
+    fn owner_when_restored(&self, path: &WorkspacePath) -> Option<(u32, u32)> {
+        let parent = path.parent()?;
+        let directory = match self.checkpoint.directories.get(&parent) {
+            Some(stamp) => *stamp,
+            None => DirectoryStamp::from(&self.workspace.dir().dir_metadata().ok()?),
+        };
+        if rustix::process::geteuid().is_root() {
+            return Some(directory.owner);
+        }
+        let passes_its_group_on = directory.mode & 0o2000 != 0;
+        let group = if passes_its_group_on { directory.owner.1 } else { rustix::process::getegid().as_raw() };
+        Some((rustix::process::geteuid().as_raw(), group))
     }
 
     fn new_files(&mut self) -> Result<(), ToolError> {

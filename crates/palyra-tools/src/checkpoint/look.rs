@@ -24,10 +24,20 @@ pub(super) struct DirectoryStamp {
 impl DirectoryStamp {
     /// Of a directory that a walk has just found; one that is gone again has none.
     pub(super) fn of(found: &Found) -> Self {
-        found.directory.symlink_metadata(&found.name).map_or(Self { mode: 0, owner: (0, 0) }, |metadata| Self {
-            mode: metadata.mode() & 0o7777,
-            owner: (metadata.uid(), metadata.gid()),
-        })
+        let metadata = found.directory.symlink_metadata(&found.name);
+        metadata.map_or(Self { mode: 0, owner: (0, 0) }, |metadata| Self::from(&metadata))
+    }
+
+    /// Of the workspace itself, which no walk finds.
+    pub(super) fn of_workspace(workspace: &Workspace) -> Result<Self, ToolError> {
+        let metadata = workspace.dir().dir_metadata();
+        metadata.map(|metadata| Self::from(&metadata)).map_err(|error| workspace.refuse(&WorkspacePath::root(), error))
+    }
+}
+
+impl From<&Metadata> for DirectoryStamp {
+    fn from(metadata: &Metadata) -> Self {
+        Self { mode: metadata.mode() & 0o7777, owner: (metadata.uid(), metadata.gid()) }
     }
 }
 
@@ -66,7 +76,8 @@ impl Present {
                 Flow::Continue
             }
         })?;
-        let present = present.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let mut present = present.into_inner().unwrap_or_else(PoisonError::into_inner);
+        present.directories.insert(WorkspacePath::root(), DirectoryStamp::of_workspace(workspace)?);
         Ok(Self { unreadable: end.unreadable, ..present })
     }
 

@@ -9,7 +9,8 @@
 //! result whenever it changed, and not taken back: owners and extended attributes.
 //!
 //! Comparing does not tell who changed a file. A change counts as the call's unless something speaks against it: it was made while the program did not run
-//! ([`IdlePeriods`]), while a call of another run was at work, or by a tool that reports its own writes ([`WorkspaceActivity`]).
+//! ([`IdlePeriods`]), while a call of another run was at work, or by a tool that reports its own writes ([`WorkspaceActivity`]). How much the first proves depends on
+//! which of the call's writers can be observed ([`WriterVisibility`]).
 
 mod activity;
 mod attributes;
@@ -86,6 +87,17 @@ pub struct CheckpointCost {
     pub took: Duration,
 }
 
+/// Which of the processes that write for a call are observed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WriterVisibility {
+    /// All of them. What was made and last changed while they slept is certainly not theirs.
+    Complete,
+    /// Some. What changed while they slept may be somebody else's, or that of a process that writes on their behalf, such as a container's.
+    Partial,
+    /// None. Every change may be somebody else's.
+    Absent,
+}
+
 /// The files of a workspace at one moment.
 #[derive(Debug)]
 pub struct Checkpoint {
@@ -105,6 +117,7 @@ pub struct Checkpoint {
     cost: CheckpointCost,
     store: Arc<store::Shelf>,
     call: TrackedCall,
+    writers: WriterVisibility,
 }
 
 /// One file at that moment.
@@ -136,6 +149,12 @@ impl Checkpoint {
     #[must_use]
     pub fn uncounted(&self) -> usize {
         self.uncounted
+    }
+
+    /// The same checkpoint for a call of which only these writers are observed.
+    #[must_use]
+    pub fn with_writers(self, writers: WriterVisibility) -> Self {
+        Self { writers, ..self }
     }
 
     /// Where whoever observes the call's program notes when it did not run.

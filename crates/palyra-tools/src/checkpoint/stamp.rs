@@ -20,6 +20,8 @@ pub(super) struct Stamp {
     modified: (i64, i64),
     changed: (i64, i64),
     pub(super) mode: u32,
+    /// The set-user-id, set-group-id and sticky bits.
+    pub(super) special: u32,
     pub(super) owner: (u32, u32),
     /// How many names it has.
     pub(super) links: u64,
@@ -46,6 +48,7 @@ impl Stamp {
             modified: (metadata.mtime(), metadata.mtime_nsec()),
             changed,
             mode: metadata.mode() & 0o777,
+            special: metadata.mode() & 0o7000,
             owner: (metadata.uid(), metadata.gid()),
             links: metadata.nlink(),
             born: metadata.created().ok().map(cap_std::time::SystemTime::into_std),

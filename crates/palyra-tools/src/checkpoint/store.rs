@@ -20,7 +20,7 @@ use super::activity::WorkspaceActivity;
 use super::coverage::{Findings, is_rebuilt, is_small, look_through, may_be_read};
 use super::look::{DirectoryStamp, Other};
 use super::stamp::Stamp;
-use super::{Checkpoint, CheckpointCost, CheckpointLimits, Kept, attributes};
+use super::{Checkpoint, CheckpointCost, CheckpointLimits, Kept, WriterVisibility, attributes};
 use crate::cancel::Cancel;
 use crate::walk::{Flow, Found, Walk};
 use crate::{Reach, ToolError, Workspace, WorkspacePath};
@@ -114,6 +114,7 @@ impl CheckpointStore {
             },
             store: shelf,
             call,
+            writers: WriterVisibility::Complete,
         })
     }
 
@@ -190,6 +191,7 @@ impl Shelf {
             }
         })?;
         let mut taken = taking.into_inner().unwrap_or_else(PoisonError::into_inner);
+        taken.directories.insert(WorkspacePath::root(), DirectoryStamp::of_workspace(workspace)?);
         if let Some(error) = taken.failure.take() {
             return Err(error);
         }

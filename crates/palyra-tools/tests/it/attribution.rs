@@ -6,7 +6,8 @@ use std::time::{Duration, SystemTime};
 
 use palyra_common::{ChangeAttribution, RunId};
 use palyra_tools::{
-    Changed, Checkpoint, CheckpointLimits, CheckpointStore, EffectId, EffectStore, ToolError, UndoRequest, undo,
+    Changed, Checkpoint, CheckpointLimits, CheckpointStore, EffectId, EffectStore, ToolError, UndoRequest,
+    WriterVisibility, undo,
 };
 use serde_json::json;
 
@@ -116,6 +117,39 @@ fn what_changes_after_the_program_is_gone_is_not_its_own() {
     bench.file("edited", "a person's");
     let changed = changes(&bench, &checkpoint);
     assert_eq!(attributed(&changed), [("edited", ChangeAttribution::Contested), ("own", ChangeAttribution::Observed)]);
+}
+
+#[test]
+fn what_changed_while_a_server_slept_may_be_that_of_a_program_it_uses() {
+    let (bench, store) = bench();
+    let checkpoint = take(&bench, &store, ONE).with_writers(WriterVisibility::Partial);
+    pause();
+    bench.file("own", "by the server");
+    while_idle(&checkpoint, || {
+        bench.file("edited", "a person's");
+        bench.file("new", "a person's, or a container's");
+    });
+    let changed = changes(&bench, &checkpoint);
+    let (contested, observed) = (ChangeAttribution::Contested, ChangeAttribution::Observed);
+    assert_eq!(attributed(&changed), [("edited", contested), ("own", observed), ("new", contested)]);
+    let before = snapshot(&bench.root());
+    assert_eq!(take_back(&bench, &changed, "undo").unwrap_err().code(), "undo_conflict");
+    assert_eq!(snapshot(&bench.root()), before);
+}
+
+#[test]
+fn where_nobody_is_observed_everything_may_be_somebody_elses() {
+    let (bench, store) = bench();
+    let checkpoint = take(&bench, &store, ONE).with_writers(WriterVisibility::Absent);
+    pause();
+    bench.file("edited", "by the server, or a person");
+    fs::remove_file(bench.root().join("deleted")).unwrap();
+    bench.file("new", "by the server, or a person");
+    bench.call("fs.write", json!({"path": "own", "content": "by a file tool"})).unwrap();
+    let changed = changes(&bench, &checkpoint);
+    let contested = ChangeAttribution::Contested;
+    assert_eq!(attributed(&changed), [("deleted", contested), ("edited", contested), ("new", contested)]);
+    assert_eq!(take_back(&bench, &changed, "undo").unwrap_err().code(), "undo_conflict");
 }
 
 #[test]

@@ -152,6 +152,38 @@ fn owners_and_attributes_are_named() {
 }
 
 #[test]
+fn what_a_deleted_file_will_not_have_again_is_named() {
+    let bench = Bench::new();
+    for name in ["attributed", "linked", "owned", "plain", "privileged"] {
+        bench.file(name, name);
+    }
+    let root = bench.root();
+    let file = fs::File::open(root.join("attributed")).unwrap();
+    let with_attributes = rustix::fs::fsetxattr(&file, "user.palyra", b"1", rustix::fs::XattrFlags::empty()).is_ok();
+    fs::hard_link(root.join("linked"), bench.dir.path().join("elsewhere")).unwrap();
+    let as_root = rustix::process::geteuid().is_root();
+    if as_root {
+        std::os::unix::fs::chown(root.join("owned"), Some(12), Some(34)).unwrap();
+    }
+    fs::set_permissions(root.join("privileged"), Permissions::from_mode(0o4755)).unwrap();
+    let checkpoint = take(&bench);
+    for name in ["attributed", "linked", "owned", "plain", "privileged"] {
+        fs::remove_file(root.join(name)).unwrap();
+    }
+    let changed = changes(&bench, &checkpoint);
+    let mut expected = Vec::new();
+    if with_attributes {
+        expected.push("`attributed` had extended attributes, which undo does not restore");
+    }
+    expected.push("`linked` had 2 names (hard links); undo restores it as a file of its own");
+    if as_root {
+        expected.push("`owned` belonged to 12:34, which undo does not restore");
+    }
+    expected.push("the set-user-id, set-group-id or sticky bit of `privileged`, which undo does not restore");
+    assert_eq!(changed.not_covered, expected);
+}
+
+#[test]
 fn a_directory_that_cannot_be_read_is_named_and_its_files_are_not_deleted_ones() {
     let bench = Bench::new();
     bench.file("shut/file", "1");

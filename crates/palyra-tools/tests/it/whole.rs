@@ -33,12 +33,13 @@ fn take_back(bench: &Bench, changed: &Changed) {
     undo(&request, &bench.workspace, bench.artifacts.as_ref(), &bench.effects, &id).unwrap();
 }
 
-/// Everything in a directory: mode, content or target, and which names are those of one file.
+/// A directory and everything in it: mode, content or target, and which names are those of one file.
 fn whole(root: &Path) -> BTreeMap<PathBuf, (u32, Vec<u8>, Vec<PathBuf>)> {
     let mut found = BTreeMap::new();
     let mut names: BTreeMap<u64, Vec<PathBuf>> = BTreeMap::new();
     let mut inodes = BTreeMap::new();
     let mut left = vec![root.to_path_buf()];
+    found.insert(root.to_path_buf(), (root.metadata().unwrap().mode() & 0o7777, b"directory".to_vec(), Vec::new()));
     while let Some(here) = left.pop() {
         for entry in fs::read_dir(&here).unwrap() {
             let path = entry.unwrap().path();
@@ -84,6 +85,7 @@ fn links_directories_modes_names_and_large_files_come_back() {
     fs::hard_link(root.join("one"), root.join("dir/three")).unwrap();
     bench.file("single", "s");
     fs::hard_link(root.join("single"), root.join("copied_apart")).unwrap();
+    fs::set_permissions(&root, Permissions::from_mode(0o2755)).unwrap();
     let before = whole(&root);
     let checkpoint = take(&bench, &store(&bench));
     fs::remove_dir(root.join("empty")).unwrap();
@@ -111,6 +113,7 @@ fn links_directories_modes_names_and_large_files_come_back() {
     fs::remove_dir_all(root.join("dir/deep")).unwrap();
     bench.file("dir/deep", "a file where a directory was");
     fs::set_permissions(root.join("dir"), Permissions::from_mode(0o555)).unwrap();
+    fs::set_permissions(&root, Permissions::from_mode(0o500)).unwrap();
     let changed = changes(&bench, &checkpoint);
     assert_eq!(changed.not_covered, Vec::<String>::new());
     take_back(&bench, &changed);

@@ -8,8 +8,8 @@ use palyra_tools::{Artifacts, Changed, Checkpoint, ToolError, ToolProgress, Work
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+use crate::idle::IdleMonitor;
 use crate::process::capture::{Captured, drain};
-use crate::process::idle::IdleMonitor;
 use crate::process::network::Served;
 
 /// A background process.
@@ -57,7 +57,7 @@ impl Running {
                 );
             }
         }
-        let monitor = IdleMonitor::start(child.pid, checkpoint.idle_periods());
+        let monitor = IdleMonitor::of_sandbox(child.pid, checkpoint.idle_periods());
         let (told, state) = watch::channel(State::Runs);
         let stop = CancellationToken::new();
         let stopped = stop.clone();

@@ -254,7 +254,7 @@ async fn files_that_a_server_writes_are_among_the_changed_ones_and_can_be_taken_
     assert!(!asked(&events).is_empty() && !asked(&events).iter().any(|text| text.contains("outside the workspace")));
     let changed: Vec<&str> = detail.changes.iter().map(|change| change.path.as_str()).collect();
     assert_eq!(changed, ["new.txt", "notes.md"], "{}", daemon.log());
-    // Nobody but the server knows whether it was the server.
+    // Nothing shows that it was not the server.
     assert!(detail.changes.iter().all(|change| change.attribution == ChangeAttribution::Observed));
     assert_eq!(detail.run.reason, Some(TerminationReason::FinalAnswer));
     client.undo_run(run.run_id).await.unwrap();

@@ -23,6 +23,7 @@ mod mistakes;
 mod models;
 mod openai;
 mod outside;
+mod outside_edits;
 mod outside_hostile;
 mod outside_restart;
 mod outside_restart_kinds;

@@ -1,4 +1,4 @@
-//! Observes when the processes of a sandbox do not run, so that what changes meanwhile is not taken for theirs.
+//! Observes when the processes of a sandbox or a server do not run, so that what changes meanwhile is not taken for theirs.
 //!
 //! The scheduler counts how often each thread was switched away. If between two observations no thread came or went, none was ready to run and no count changed, then
 //! none of them ran: a thread that did is either still at it or has been switched away once more. Observing costs a few reads of `/proc` and no privilege.
@@ -21,11 +21,20 @@ const THREADS: usize = 2_000;
 /// How far the two clocks may drift apart within one period before somebody has set one of them.
 const DRIFT: Duration = Duration::from_millis(5);
 
-/// Observes one sandbox until it is dropped or its program has ended.
-pub(super) struct IdleMonitor {
+/// Observes the processes of one call until it is dropped or they have ended.
+pub struct IdleMonitor {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
     periods: IdlePeriods,
+}
+
+/// Whose threads are observed.
+#[derive(Debug, Clone, Copy)]
+enum Subject {
+    /// Everything below a supervisor, but for the first process of its sandbox.
+    Sandbox { supervisor: u32, first: u32 },
+    /// A process and everything below it.
+    Tree { root: u32 },
 }
 
 /// How often each thread was switched away.
@@ -42,17 +51,32 @@ struct Observation {
 
 impl IdleMonitor {
     /// Observes the sandbox whose first process has this id.
-    pub(super) fn start(first: i32, periods: IdlePeriods) -> Self {
+    pub(crate) fn of_sandbox(first: i32, periods: IdlePeriods) -> Self {
+        // What a guest leaves behind becomes a child of the first process or of the supervisor, so the whole tree is below that.
+        let find = move || {
+            let first = u32::try_from(first).ok()?;
+            Some(Subject::Sandbox { supervisor: parent_of(first)?, first })
+        };
+        Self::start(find, periods)
+    }
+
+    /// Observes a process with all its descendants. One whose parent ended before it is no longer among them, so others may write for the process unobserved.
+    #[must_use]
+    pub fn of_tree(root: u32, periods: IdlePeriods) -> Self {
+        Self::start(move || Some(Subject::Tree { root }), periods)
+    }
+
+    fn start(find: impl FnOnce() -> Option<Subject> + Send + 'static, periods: IdlePeriods) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let (stopped, noted) = (Arc::clone(&stop), periods.clone());
         // Without it, whatever changed during the call counts as the call's, as it does for programs that never sleep.
         let thread = std::thread::Builder::new().name("idle-monitor".to_owned());
-        let thread = thread.spawn(move || observe(first, &noted, &stopped)).ok();
+        let thread = thread.spawn(move || find().map_or((), |subject| observe(subject, &noted, &stopped))).ok();
         Self { stop, thread, periods }
     }
 
     /// Notes that the program and everything it started is gone.
-    pub(super) fn ended(self) {
+    pub(crate) fn ended(self) {
         self.periods.ended();
     }
 }
@@ -67,13 +91,10 @@ impl Drop for IdleMonitor {
     }
 }
 
-fn observe(first: i32, periods: &IdlePeriods, stop: &AtomicBool) {
-    let Ok(first) = u32::try_from(first) else { return };
-    // What a guest leaves behind becomes a child of the first process or of the supervisor, so the whole tree is below that.
-    let Some(supervisor) = parent_of(first) else { return };
+fn observe(subject: Subject, periods: &IdlePeriods, stop: &AtomicBool) {
     let mut chain = Chain::default();
     while !stop.load(Ordering::Relaxed) {
-        let now = Observation::of(supervisor, first);
+        let now = Observation::of(subject);
         let took = now.instant.elapsed();
         if let Some((from, until)) = chain.extend(now) {
             periods.add(from, until);
@@ -102,9 +123,9 @@ impl Chain {
 }
 
 impl Observation {
-    fn of(supervisor: u32, first: u32) -> Self {
+    fn of(subject: Subject) -> Self {
         let (begun, instant) = (SystemTime::now(), Instant::now());
-        let asleep = switches(supervisor, first);
+        let asleep = switches(subject);
         Self { begun, done: SystemTime::now(), instant, asleep }
     }
 
@@ -117,13 +138,16 @@ impl Observation {
     }
 }
 
-/// How often each thread of the guest was switched away, if there is one and none of them runs. The sandbox's first process is ours: it touches no files of the
+/// How often each observed thread was switched away, if there is one and none of them runs. The first process of a sandbox is ours: it touches no files of the
 /// workspace, and where no control group counts memory it wakes up to do so.
-fn switches(supervisor: u32, first: u32) -> Option<Switches> {
+fn switches(subject: Subject) -> Option<Switches> {
     let mut found = Switches::new();
-    let mut ahead = children(supervisor)?;
+    let (mut ahead, ours) = match subject {
+        Subject::Sandbox { supervisor, first } => (children(supervisor)?, Some(first)),
+        Subject::Tree { root } => (vec![root], None),
+    };
     while let Some(process) = ahead.pop() {
-        for thread in threads(process)?.into_iter().filter(|_| process != first) {
+        for thread in threads(process)?.into_iter().filter(|_| ours != Some(process)) {
             let status = fs::read_to_string(format!("/proc/{process}/task/{thread}/status")).ok()?;
             found.insert(thread, switched_away(&status)?);
         }
