@@ -15,7 +15,7 @@ use palyra_client::api::{
 };
 use palyra_common::ChangeAttribution;
 use palyra_journal::StoredRecord;
-use palyra_tools::{FileChange, RemainingFile};
+use palyra_tools::{EntryKind, FileChange, RemainingFile};
 use serde_json::{Value, json};
 
 /// A run; its newest position is not in its row.
@@ -225,6 +225,7 @@ pub(crate) fn undone(run: UndoneRun) -> UndoResponse {
         action: if change.after.is_none() { UndoAction::Removed } else { UndoAction::Restored },
         path: change.path,
         attribution: change.attribution,
+        replaced: change.before.filter(|_| change.entry.before == EntryKind::File),
     };
     // A file that came and went within the run leaves nothing but the directories made for it.
     let was_there = |change: &FileChange| change.before.is_some() || change.after.is_some();

@@ -107,7 +107,7 @@ fn certainty(attribution: ChangeAttribution) -> &'static str {
     match attribution {
         ChangeAttribution::Written => "",
         ChangeAttribution::Observed => " (changed during a call)",
-        ChangeAttribution::Contested => " (changed during a call, also by someone else)",
+        ChangeAttribution::Contested => " (changed during a call, perhaps also by someone else)",
     }
 }
 

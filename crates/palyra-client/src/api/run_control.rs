@@ -4,7 +4,7 @@
 //! [`RunView`](super::RunView).
 
 use palyra_budget::MicroUsd;
-use palyra_common::{ChangeAttribution, InputMode, UndoConflictMode, UndoObstacle, runtime_contract_enum};
+use palyra_common::{ChangeAttribution, Digest, InputMode, UndoConflictMode, UndoObstacle, runtime_contract_enum};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -112,6 +112,9 @@ pub struct UndoneFile {
     /// Whether the run itself had written it, or it was only seen to differ after a program or an outside server had run.
     #[serde(default)]
     pub attribution: ChangeAttribution,
+    /// What the file held when it was undone, which is kept as an artifact; absent if there was no file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replaced: Option<Digest>,
 }
 
 /// Outcome of feeding a run's tape to the run machine again.

@@ -1,9 +1,11 @@
 //! `palyra runs undo RUN`.
 
+use std::path::PathBuf;
+
 use clap::Args;
-use palyra_client::api::{FileChangeView, UndoAction, UndoResponse, UndoRunParams};
+use palyra_client::api::{FileChangeView, UndoAction, UndoResponse, UndoRunParams, UndoneFile};
 use palyra_client::{Client, ClientError};
-use palyra_common::{ExitCode, RunId, StableErrorEnvelope, UndoConflictMode, UndoObstacle, command_line};
+use palyra_common::{Digest, ExitCode, RunId, StableErrorEnvelope, UndoConflictMode, UndoObstacle, command_line};
 
 use super::RunArgument;
 use crate::context::Context;
@@ -43,6 +45,7 @@ pub(super) async fn execute(
     };
     if console.is_text() {
         lines(id, &undone).iter().try_for_each(|line| console.line(line))?;
+        replaced_contents(arguments.conflicts, &undone, context)?.iter().for_each(|line| console.remark(line));
     } else {
         console.document(&undone)?;
     }
@@ -104,21 +107,49 @@ fn ways_out(id: RunId, paths: &[String], envelope: &StableErrorEnvelope) -> Stri
     }
 }
 
-/// Where the files of a run are kept as they were before it, for whoever restores them by hand. A daemon elsewhere keeps them out of reach.
+/// Where the files of a run are kept as they were before it, for whoever restores them by hand.
 async fn contents_before(id: RunId, client: &Client, context: &Context) -> Result<Vec<String>, CliError> {
-    if context.address().is_some() {
-        return Ok(Vec::new());
+    let Some(kept) = KeptContents::of(context)? else { return Ok(Vec::new()) };
+    let line = |change: &FileChangeView| kept.line(&change.path, &change.before?);
+    let lines = client.run(id).await?.changes.iter().filter_map(line).collect();
+    Ok(headed("the versions from before the run, to restore by hand:", lines))
+}
+
+/// Where the contents are kept that an undo replaced and that may have been somebody else's work.
+fn replaced_contents(
+    conflicts: UndoConflictMode,
+    undone: &UndoResponse,
+    context: &Context,
+) -> Result<Vec<String>, CliError> {
+    let Some(kept) = KeptContents::of(context)? else { return Ok(Vec::new()) };
+    let may_be_others = |file: &&UndoneFile| conflicts == UndoConflictMode::Overwrite || !file.attribution.is_written();
+    let line = |file: &UndoneFile| kept.line(&file.path, &file.replaced?);
+    let lines = undone.files.iter().filter(may_be_others).filter_map(line).collect();
+    Ok(headed("the versions that were replaced, in case they hold someone else's work:", lines))
+}
+
+/// The contents that a daemon on this machine keeps. Those of a daemon elsewhere are out of reach.
+struct KeptContents {
+    artifacts: PathBuf,
+}
+
+impl KeptContents {
+    fn of(context: &Context) -> Result<Option<Self>, CliError> {
+        if context.address().is_some() {
+            return Ok(None);
+        }
+        Ok(Some(Self { artifacts: context.state_root()?.join("artifacts") }))
     }
-    let artifacts = context.state_root()?.join("artifacts");
-    let line = |change: &FileChangeView| {
-        let digest = change.before?.to_hex();
-        let kept = artifacts.join(digest.get(..2)?).join(&digest);
-        kept.is_file().then(|| format!("  {}: {}", shortened(&change.path, 200), kept.display()))
-    };
-    let lines: Vec<String> = client.run(id).await?.changes.iter().filter_map(line).collect();
-    Ok(if lines.is_empty() {
-        lines
-    } else {
-        [vec!["the versions from before the run, to restore by hand:".to_owned()], lines].concat()
-    })
+
+    /// Where a content of a file is; `None` if it is not there.
+    fn line(&self, path: &str, content: &Digest) -> Option<String> {
+        let digest = content.to_hex();
+        let kept = self.artifacts.join(digest.get(..2)?).join(&digest);
+        kept.is_file().then(|| format!("  {}: {}", shortened(path, 200), kept.display()))
+    }
+}
+
+/// These lines below a first one, if there are any.
+fn headed(first: &str, lines: Vec<String>) -> Vec<String> {
+    if lines.is_empty() { lines } else { [vec![first.to_owned()], lines].concat() }
 }

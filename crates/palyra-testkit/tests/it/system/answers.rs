@@ -185,6 +185,8 @@ fn a_conflict_of_an_undo_names_the_commands_that_go_on() {
     assert_eq!(all.code, 0, "{all}");
     assert!(all.stdout.starts_with("undid run "), "{all}");
     assert_eq!(text("a.txt").as_deref(), Some("before\n"));
+    let kept = all.stderr.lines().find_map(|line| line.trim().strip_prefix("a.txt: "));
+    assert_eq!(std::fs::read_to_string(kept.unwrap()).unwrap(), "mine\n", "what was overwritten can be found");
     let again = context.run(["runs", "undo", "last"]).unwrap();
     assert!(again.code == 7 && again.stderr.contains("it was undone before"), "{again}");
     context.finish().unwrap();
