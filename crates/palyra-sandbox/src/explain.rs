@@ -49,7 +49,7 @@ pub fn explain(host: &HostFacts) -> Explanation {
     }
 }
 
-fn common(host: &HostFacts) -> Vec<String> {
+fn common(host: &HostFacts, tier: SandboxTier) -> Vec<String> {
     let mut gives = vec![
         format!("files: Landlock version {}", host.landlock),
         "system calls: an allow-list; everything else fails with ENOSYS".to_owned(),
@@ -57,7 +57,13 @@ fn common(host: &HostFacts) -> Vec<String> {
     ];
     gives.push(match &host.cgroups {
         Cgroups::None(reason) => {
-            format!("limits: per process by the kernel, memory by sampling and no files in memory, no control group ({reason})")
+            let memory_files = match tier {
+                SandboxTier::C => "files in memory counted by the sandbox",
+                SandboxTier::A | SandboxTier::B => "no files in memory",
+            };
+            format!(
+                "limits: per process by the kernel, memory by sampling, {memory_files}, no control group ({reason})"
+            )
         }
         groups => {
             let version = if matches!(groups, Cgroups::V2 { .. }) { 2 } else { 1 };
@@ -85,7 +91,7 @@ pub(crate) const TIER_B_BY_DESIGN: &[&str] = &[
 ];
 
 fn tier_b(host: &HostFacts) -> TierExplanation {
-    let mut gives = common(host);
+    let mut gives = common(host, SandboxTier::B);
     gives.push(if host.landlock >= LANDLOCK_NETWORK {
         "network: none, or TCP to the proxy's ports only".to_owned()
     } else {
@@ -101,7 +107,7 @@ fn tier_b(host: &HostFacts) -> TierExplanation {
 }
 
 fn tier_c(host: &HostFacts) -> TierExplanation {
-    let mut gives = common(host);
+    let mut gives = common(host, SandboxTier::C);
     gives.extend([
         "own namespaces: users, mounts, processes, network, IPC, host name".to_owned(),
         "a minimal read-only root, private /tmp, home and shared memory of limited size".to_owned(),

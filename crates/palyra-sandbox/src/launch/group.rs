@@ -119,8 +119,11 @@ impl Groups {
 
     fn kills(&self) -> u64 {
         let Some(path) = &self.memory else { return 0 };
-        let kills = |name: &str| fs::read_to_string(path.join(name)).ok().and_then(|text| named(&text, "oom_kill"));
-        kills("memory.events").or_else(|| kills("memory.oom_control")).unwrap_or(0)
+        let name = match self.facts {
+            Cgroups::None(_) | Cgroups::V2 { .. } => "memory.events",
+            Cgroups::V1 { .. } => "memory.oom_control",
+        };
+        fs::read_to_string(path.join(name)).ok().and_then(|text| named(&text, "oom_kill")).unwrap_or(0)
     }
 
     /// What the kernel counted since the limits were set.

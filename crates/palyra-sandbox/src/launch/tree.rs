@@ -66,7 +66,7 @@ pub(crate) fn sample(processes: impl IntoIterator<Item = Pid>) -> Sample {
         sum.processes = sum.processes.saturating_add(threads(&stat));
         sum.cpu += processor_time(&stat);
         sum.memory_bytes = sum.memory_bytes.saturating_add(memory::resident(pid));
-        sum.written_bytes = sum.written_bytes.saturating_add(written(&read("io")));
+        sum.written_bytes = sum.written_bytes.saturating_add(written_by(pid));
     }
     sum
 }
@@ -85,7 +85,9 @@ fn threads(stat: &str) -> u32 {
     fields.split_whitespace().nth(17).and_then(|text| text.parse().ok()).unwrap_or(0)
 }
 
-fn written(io: &str) -> u64 {
+/// Bytes that a process has written to disk, with those of descendants that it waited for.
+pub(crate) fn written_by(pid: Pid) -> u64 {
+    let io = fs::read_to_string(format!("/proc/{}/io", pid.as_raw_nonzero())).unwrap_or_default();
     let field =
         |name: &str| io.lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<u64>().ok()).unwrap_or(0);
     field("write_bytes:").saturating_sub(field("cancelled_write_bytes:"))

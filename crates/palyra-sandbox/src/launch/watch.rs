@@ -1,5 +1,6 @@
 //! Watching a running sandbox: the limits that the kernel does not enforce, orders to kill, the end.
 
+use std::collections::HashSet;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::time::{Duration, Instant};
 
@@ -67,7 +68,19 @@ pub(super) fn watch(plan: &Plan, begun: &Begun, control: &OwnedFd, life: &OwnedF
         if told {
             match wire::receive::<Inner>(begun.inner.as_fd()) {
                 Ok(Some(Received { message: Inner::Held(bytes), .. })) => meter.held = bytes,
-                Ok(Some(Received { message: Inner::Ended(status), .. })) => reported = Some(status),
+                Ok(Some(Received { message: Inner::Ended(status), .. })) => {
+                    reported = Some(status);
+                    // The first process is ending, and all others with it. What it waited for has written is known now; looking at anything else would only
+                    // hold up the answer.
+                    let written = tree::written_by(begun.first).max(disks.taken(limits.written_bytes, &HashSet::new()));
+                    most.written_bytes = most.written_bytes.max(written);
+                    if written > limits.written_bytes {
+                        cause = EndCause::Disk;
+                        let _ = rustix::process::kill_process(begun.first, Signal::KILL);
+                        break;
+                    }
+                    continue;
+                }
                 Ok(Some(Received { message: Inner::Ready(_), .. })) => {}
                 // It has ended, as its descriptor is about to say.
                 Ok(None) | Err(_) => std::thread::sleep(Duration::from_millis(1)),

@@ -6,7 +6,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::host::Cgroups;
+use crate::host::{Cgroups, Privilege};
 use crate::launch::group;
 use crate::sys::{self, Forked, Patience};
 
@@ -15,6 +15,15 @@ pub(super) fn probe() -> Cgroups {
     let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
     choose(&groups, &mounts, &|group| try_group(group))
+}
+
+/// How to get control groups, where an ordinary user has none and a service manager that could make some.
+pub(super) fn note(cgroups: &Cgroups, privilege: Privilege, exists: impl Fn(&Path) -> bool) -> Option<String> {
+    let Privilege::Ordinary { uid, .. } = privilege else { return None };
+    let has_manager = exists(Path::new(&format!("/run/user/{uid}/systemd/private")));
+    (has_manager && !cgroups.limits_memory()).then(|| {
+        "no control group limits memory; one does if your service manager starts the daemon (`systemd-run --user --scope palyra daemon run`)".to_owned()
+    })
 }
 
 /// What a child group that was made has.

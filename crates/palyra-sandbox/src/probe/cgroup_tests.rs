@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use super::{Child, choose};
-use crate::host::Cgroups;
+use super::{Child, choose, note};
+use crate::host::{Cgroups, Privilege};
 
 const UNIFIED: &str = "30 24 0:26 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw";
 const SEPARATE: &str = "31 24 0:27 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n\
@@ -66,6 +66,24 @@ fn a_users_service_gets_its_groups_beside_its_own() {
     let attempt = |path: &Path| Some(Child { memory: path == manager, pids: false });
     let found = choose(own, UNIFIED, &attempt);
     assert_eq!(found, Cgroups::V2 { parent: manager.to_owned(), memory: true, pids: false });
+}
+
+#[test]
+fn who_has_a_service_manager_and_no_groups_is_told_how_to_get_them() {
+    let none = Cgroups::None("none".to_owned());
+    let user = Privilege::Ordinary { uid: 1000, gid: 1000 };
+    let asked = std::cell::RefCell::new(Vec::new());
+    let exists = |path: &Path| {
+        asked.borrow_mut().push(path.to_owned());
+        true
+    };
+    assert!(note(&none, user, exists).is_some_and(|note| note.contains("systemd-run --user")));
+    assert_eq!(*asked.borrow(), [Path::new("/run/user/1000/systemd/private")]);
+    assert_eq!(note(&none, user, |_| false), None, "there is no manager");
+    assert_eq!(note(&none, Privilege::Root, |_| true), None, "root's are not its business");
+    let limited = |memory| Cgroups::V2 { parent: "/sys/fs/cgroup".into(), memory, pids: true };
+    assert_eq!(note(&limited(true), user, |_| true), None);
+    assert!(note(&limited(false), user, |_| true).is_some(), "processes alone are not enough");
 }
 
 #[test]

@@ -32,6 +32,9 @@ pub(crate) fn facts() -> io::Result<HostFacts> {
     let own = Owner { uid: rustix::process::geteuid().as_raw(), gid: rustix::process::getegid().as_raw() };
     let privilege =
         if own.uid == 0 && privileged() { Privilege::Root } else { Privilege::Ordinary { uid: own.uid, gid: own.gid } };
+    let cgroups = cgroup::probe();
+    let mut notes = files::notes();
+    notes.extend(cgroup::note(&cgroups, privilege, |manager| manager.exists()));
     Ok(HostFacts {
         kernel: uname.release().to_string_lossy().into_owned(),
         machine: uname.machine().to_string_lossy().into_owned(),
@@ -41,9 +44,9 @@ pub(crate) fn facts() -> io::Result<HostFacts> {
         mapped_mounts: mapped_mounts(privilege),
         landlock: sys::landlock_version(),
         seccomp: seccomp(),
-        cgroups: cgroup::probe(),
+        cgroups,
         system: files::system(),
-        notes: files::notes(),
+        notes,
     })
 }
 
