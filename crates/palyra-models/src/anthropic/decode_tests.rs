@@ -59,3 +59,24 @@ proptest! {
         stands(Decoder::new(ToolNames::default(), tool, no_verdict), &documents);
     }
 }
+
+#[test]
+fn a_call_after_the_end_of_the_answer_is_left_out() {
+    let mut decoder = Decoder::new(ToolNames::default(), None, no_verdict);
+    let mut events = VecDeque::new();
+    for event in [
+        json!({ "type": "content_block_start", "index": 0, "content_block": { "type": "text", "text": "done" } }),
+        json!({ "type": "content_block_stop", "index": 0 }),
+        json!({ "type": "message_delta", "delta": { "stop_reason": "end_turn" } }),
+        json!({ "type": "content_block_start", "index": 1, "content_block": { "type": "tool_use", "id": "x", "name": "t", "input": { "a": 1 } } }),
+        json!({ "type": "content_block_delta", "index": 1, "delta": { "type": "input_json_delta", "partial_json": "{}" } }),
+        json!({ "type": "content_block_stop", "index": 1 }),
+        json!({ "type": "message_stop" }),
+    ] {
+        decoder.read(&event.to_string(), &mut events).unwrap();
+    }
+    decoder.finish(&mut events).unwrap();
+    assert!(!events.iter().any(|event| matches!(event, ModelEvent::ToolCallDelta { .. })), "{events:?}");
+    assert_eq!(events.back(), Some(&ModelEvent::Finished(StopReason::EndTurn)));
+    assert!(events.iter().any(|event| matches!(event, ModelEvent::Repaired(_))), "it is said");
+}

@@ -277,6 +277,20 @@ mod tests {
         json!({ "candidates": [{ "content": { "parts": parts }, "finishReason": reason }] })
     }
 
+    #[test]
+    fn a_call_after_the_end_of_the_answer_is_left_out() {
+        let mut decoder = Decoder::new(ToolNames::default(), no_verdict);
+        let mut events = VecDeque::new();
+        let call = json!({ "functionCall": { "name": "t", "args": {} } });
+        for chunk in [chunk(&[json!({ "text": "done" })], "STOP"), chunk(&[call], "STOP")] {
+            decoder.read(&chunk.to_string(), &mut events).unwrap();
+        }
+        decoder.finish(&mut events).unwrap();
+        assert!(!events.iter().any(|event| matches!(event, ModelEvent::ToolCallDelta { .. })), "{events:?}");
+        assert_eq!(events.back(), Some(&ModelEvent::Finished(StopReason::EndTurn)));
+        assert!(events.iter().any(|event| matches!(event, ModelEvent::Repaired(_))), "it is said");
+    }
+
     proptest! {
         #[test]
         fn no_stream_confuses_it(
