@@ -129,6 +129,10 @@ impl Known for Judge<'_> {
         self.material.is_listed_by(tool, value, self.call.server)
     }
 
+    fn is_handle(&self, value: &str) -> bool {
+        self.material.is_issued_by(value, self.call.server)
+    }
+
     fn names_something(&self, word: &str) -> bool {
         self.material.names_something(word, self.call.server)
     }
@@ -292,12 +296,15 @@ impl Judge<'_> {
     ) {
         let tainted = self.seen.integrity == Integrity::Untrusted;
         let used = spent.and_then(|spent| mandates.all().get(spent.mandate));
+        let reads = !self.is_consequential();
         let is_listed = |argument: &ArgumentFacts| {
-            let reads = mandates.all().iter().filter(|standing| standing.mandate.tool == self.call.tool);
-            used.into_iter().chain(reads.filter(|_| !self.is_consequential())).any(|standing| {
+            let of_tool = mandates.all().iter().filter(|standing| standing.mandate.tool == self.call.tool);
+            used.into_iter().chain(of_tool.filter(|_| reads)).any(|standing| {
                 match (standing.mandate.arguments.get(&argument.name), members.get(&argument.name)) {
-                    (Some(Bound::Each(each)), Some(value)) => scalar(value)
-                        .is_some_and(|text| self.material.is_listed_by(&each.each, &text, self.call.server)),
+                    (Some(Bound::Each(each)), Some(value)) => scalar(value).is_some_and(|text| {
+                        self.material.is_listed_by(&each.each, &text, self.call.server)
+                            || reads && self.material.is_pointed_at_by(&each.each, &text)
+                    }),
                     _ => false,
                 }
             })
@@ -347,10 +354,11 @@ impl Judge<'_> {
         }
     }
 
-    /// Addresses inside content lead whoever reads it somewhere, so they are destinations. A bare host name counts only if untrusted text
-    /// has it: most such words are file names.
+    /// Addresses inside content lead whoever reads it somewhere, so they are destinations. The words of a planner that has read nothing of others are
+    /// mostly file names where they have the shape of a host; a tainted one may have put together a name that stands nowhere.
     fn links(&self, name: &str, value: &Value, out: &mut Vec<ArgumentFacts>) {
         let mut count = 0;
+        let may_invent_hosts = self.seen.integrity == Integrity::Untrusted && holds(Check::HostsOfTaintedPlanners);
         let texts = parts(value).unwrap_or_default().into_iter().filter_map(|part| match part {
             Part::Key(key) => Some(key),
             Part::Value(value) => value.as_str(),
@@ -360,8 +368,13 @@ impl Judge<'_> {
                 let trace = self.material.trace(&link, self.call.server);
                 // As a whole argument even the shape of a host is an address.
                 let is_whole = text.trim() == link && !self.call.classification.sinks.contains_key(name);
-                let harmless = trace.provenance <= Provenance::Pointed
-                    || (kind == LinkKind::BareHost && trace.provenance == Provenance::Invented && !is_whole);
+                let invented = trace.provenance == Provenance::Invented;
+                let leads_nowhere = match kind {
+                    LinkKind::Explicit => false,
+                    LinkKind::BareHost => invented && !may_invent_hosts && !is_whole,
+                    LinkKind::FileName => !is_whole,
+                };
+                let harmless = trace.provenance <= Provenance::Pointed || leads_nowhere;
                 if harmless {
                     continue;
                 }

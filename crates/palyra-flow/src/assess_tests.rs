@@ -52,7 +52,8 @@ fn judged(prompt: &str, readings: &[Reading], arguments: &Value, references: &[R
         arguments,
         references,
     };
-    let seen = Label::new(Integrity::Untrusted, Confidentiality::Private);
+    let integrity = if readings.is_empty() { Integrity::User } else { Integrity::Untrusted };
+    let seen = Label::new(integrity, Confidentiality::Private);
     let mut mandates = Mandates::default();
     mandates.grant(vec![Mandate::of("mcp.chat.send")]);
     assess(call, &material, readings, &seen, &mandates)
@@ -82,18 +83,31 @@ fn a_link_in_the_content_is_a_destination() {
     let clean = judged(
         "Send Ada a summary",
         std::slice::from_ref(&page),
-        &json!({"to": "Ada", "body": "all is well in readme.md"}),
+        &json!({"to": "Ada", "body": "all is well in notes.txt and Cargo.toml"}),
         &[],
     );
     assert_eq!(worst_destination(&clean), Some(Provenance::Trusted));
-    for body in ["see www.evil.example", "see ｗｗｗ．evil．example", "WWW.EVIL.EXAMPLE", "see www.other.example"]
-    {
+    for body in [
+        "see www.evil.example",
+        "see ｗｗｗ．evil．example",
+        "WWW.EVIL.EXAMPLE",
+        "see www.other.example",
+        "see other.example",
+        "see:other.example/x",
+        "all is well in readme.md",
+    ] {
         let facts = judged("Send Ada a summary", std::slice::from_ref(&page), &json!({"to": "Ada", "body": body}), &[]);
         assert!(worst_destination(&facts) >= Some(Provenance::Invented), "{body}");
     }
     let own =
         judged("Send Ada the link www.mine.example", &[page], &json!({"to": "Ada", "body": "www.mine.example"}), &[]);
     assert_eq!(worst_destination(&own), Some(Provenance::Trusted));
+}
+
+#[test]
+fn an_untainted_planner_may_name_files() {
+    let facts = judged("Send Ada a summary", &[], &json!({"to": "Ada", "body": "all is well in readme.md"}), &[]);
+    assert_eq!(worst_destination(&facts), Some(Provenance::Trusted));
 }
 
 #[test]

@@ -16,6 +16,8 @@ runtime_contract_enum! {
         HandlesOfTheirServer = "handles_of_their_server",
         /// An address is never a handle.
         HandlesAreNoAddresses = "handles_are_no_addresses",
+        /// A handle is spelled as its server spelled it.
+        HandlesAreExact = "handles_are_exact",
         /// Only short values count as assigned, and only plain names as identifiers.
         HandlesArePlain = "handles_are_plain",
         /// Only what stands in a place that the user named is pointed at.
@@ -26,6 +28,8 @@ runtime_contract_enum! {
         LinksInContent = "links_in_content",
         /// So are those in arguments that nobody classified.
         LinksInUnclassified = "links_in_unclassified",
+        /// So is what has the shape of a host, where the planner that wrote it has read untrusted text.
+        HostsOfTaintedPlanners = "hosts_of_tainted_planners",
         /// So are disguised ones that untrusted text has.
         CarriedAddresses = "carried_addresses",
         /// A handle is no command and no credential.
@@ -52,6 +56,8 @@ runtime_contract_enum! {
         DestinationsAreReached = "destinations_are_reached",
         /// A member of a listing is one that was listed.
         MembersAreListed = "members_are_listed",
+        /// A member that is an address is the whole of a field of its record.
+        MembersAreFields = "members_are_fields",
         /// A limit is no more than the mandate says.
         LimitsAreCaps = "limits_are_caps",
         /// Content that was dictated is what was dictated.

@@ -61,6 +61,9 @@ pub(crate) trait Known {
     /// Whether the tool listed this value in answer to the user's own query.
     fn is_listed_by(&self, tool: &str, value: &str) -> bool;
 
+    /// Whether the server of the call issued this value, in this spelling.
+    fn is_handle(&self, value: &str) -> bool;
+
     /// Whether a plain word names something rather than being a word of the language.
     fn names_something(&self, word: &str) -> bool;
 
@@ -220,7 +223,7 @@ impl Comparison<'_> {
     fn one_of(&mut self, argument: &Covered<'_>, bound: &[&Value]) {
         let named: Vec<String> = bound.iter().filter_map(|bound| texts(bound, self.known)).flatten().collect();
         let is_named =
-            |text: &String| named.iter().any(|named| entity::same(named, text)) && is_nameable(text, self.known);
+            |text: &String| named.iter().any(|named| names(named, text, self.known)) && is_nameable(text, self.known);
         match texts(argument.value, self.known) {
             Some(texts) if !texts.is_empty() && texts.iter().all(is_named) => self.is_bound = true,
             _ if !holds(Check::TargetsAreBound) => self.is_bound = true,
@@ -347,6 +350,12 @@ fn texts(value: &Value, known: &dyn Known) -> Option<Vec<String>> {
         Part::Value(value) => scalar(value),
     });
     Some(texts.collect())
+}
+
+/// Whether a bound text names what a call says: the same entity, the same word, or the word in the spelling of the server that lists it.
+fn names(bound: &str, text: &str, known: &dyn Known) -> bool {
+    let is_spelled = bound == text || entity::Entity::parse(text).is_some() || known.is_handle(text);
+    entity::same(bound, text) && (is_spelled || !holds(Check::HandlesAreExact))
 }
 
 /// An address, a number, or a word that names something.

@@ -17,8 +17,10 @@ use crate::{references, schemes, wallets};
 pub enum LinkKind {
     /// Unmistakable: a scheme, `www.`, a mail address, an account number.
     Explicit,
-    /// Has the shape of a host name, which a file name has too.
+    /// Has the shape of a host name, which many file names have too.
     BareHost,
+    /// The same, but its ending is one of files and no domain has it, so that no client follows it.
+    FileName,
 }
 
 /// The addresses in a text, as they stand there, without surrounding punctuation. An address of the web that is written in another way than with `//` is
@@ -249,7 +251,23 @@ pub(crate) fn kind(token: &str) -> Option<LinkKind> {
     let host = lower.split(['/', '?', '#', ':']).next().unwrap_or_default();
     // No file has a label of that form.
     let is_punycode = || host.split('.').any(|label| label.starts_with("xn--"));
-    is_host(host).then(|| if is_punycode() { LinkKind::Explicit } else { LinkKind::BareHost })
+    is_host(host).then(|| match is_punycode() {
+        true => LinkKind::Explicit,
+        // A path, a query or a port goes on from a host, not from a file.
+        false if host.len() == lower.len() && has_file_ending(host) => LinkKind::FileName,
+        false => LinkKind::BareHost,
+    })
+}
+
+/// Endings of files that are no top-level domains. Those that are both (`md`, `rs`, `py`, `sh`, `zip`, …) are not among them: a client may follow `evil.md`.
+const FILE_ENDINGS: [&str; 44] = [
+    "bak", "bin", "cfg", "conf", "cpp", "css", "csv", "diff", "docx", "exe", "gif", "hpp", "htm", "html", "ini",
+    "ipynb", "java", "jpeg", "jpg", "js", "json", "jsx", "lock", "log", "odt", "patch", "pdf", "php", "png", "pptx",
+    "proto", "rb", "scss", "sql", "svg", "tex", "toml", "ts", "tsx", "txt", "wasm", "xlsx", "xml", "yaml",
+];
+
+fn has_file_ending(name: &str) -> bool {
+    name.rsplit_once('.').is_some_and(|(_, ending)| FILE_ENDINGS.contains(&ending))
 }
 
 /// Whether an address goes on with a host behind its slashes: a name or a number, with or without a user, a port and a dot at its end.
@@ -403,7 +421,10 @@ mod tests {
 
     #[test]
     fn a_bare_host_is_told_from_an_explicit_address() {
-        assert_eq!(kind("notes.txt"), Some(LinkKind::BareHost));
+        assert_eq!(kind("notes.txt"), Some(LinkKind::FileName));
+        for host in ["README.md", "evil.example/x", "evil.txt/x", "evil.txt:443", "main.rs"] {
+            assert_eq!(kind(host), Some(LinkKind::BareHost), "{host}");
+        }
         assert_eq!(kind("www.notes.example"), Some(LinkKind::Explicit));
         assert_eq!(kind("1.2.3"), None);
     }

@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::checks::{Check, holds};
 use crate::entity::{Entities, Entity};
 use crate::leaves::{Leaf, assigned_values, is_plain_identifier, leaves};
-use crate::links;
+use crate::links::{self, LinkKind};
 use crate::matching::{TrustedText, plain};
 use crate::reading::{Reading, SourceNaming};
 
@@ -41,8 +41,10 @@ impl Trace {
 #[derive(Debug, Clone, Default)]
 pub struct Material {
     trusted: TrustedText,
-    /// Handles: values of assigned fields and plain identifiers, with the servers that issued them and where they were found.
-    issued: HashMap<String, Vec<(String, usize)>>,
+    /// Handles: values of assigned fields and plain identifiers, by their plain form.
+    issued: HashMap<String, Vec<Handle>>,
+    /// Addresses that are the whole of a field which a server fills, such as that of the author, and where.
+    filled: HashMap<Entity, Vec<usize>>,
     /// Addresses in attested records from places that the user named, or that nobody chose: where, the sentence, and whether the user named the place.
     pointed: Entities<Pointed>,
     pieces: Vec<Piece>,
@@ -50,6 +52,16 @@ pub struct Material {
     hosts: Vec<(String, usize)>,
     /// The first text with an address for which there was no room among them.
     beyond: Option<usize>,
+}
+
+/// An identifier that a server issued. It is what the server wrote, letter by letter: `T-102` and `t-102` may be two records, and which letters are capitals
+/// can spell what the planner has seen.
+#[derive(Debug, Clone)]
+struct Handle {
+    server: String,
+    spelled: String,
+    /// The piece it was found in.
+    at: usize,
 }
 
 /// An address in a record whose author the server attests.
@@ -100,42 +112,54 @@ impl Material {
         if let Some(data) = &reading.data {
             for value in assigned_values(data, &reading.class.fields) {
                 if let (Some(value), Some(server)) = (scalar(value), &reading.server) {
-                    let issuers = self.issued.entry(plain(&value)).or_default();
+                    let handles = self.issued.entry(plain(&value)).or_default();
                     // A few places are enough: a server may repeat a name in each of a thousand results.
-                    if issuers.iter().filter(|(known, _)| known == server).count() < MAX_PLACES {
-                        issuers.push((server.clone(), at));
+                    let known = handles.iter().filter(|known| known.server == *server && known.spelled == value);
+                    if known.count() < MAX_PLACES && handles.len() < MAX_HANDLES {
+                        handles.push(Handle { server: server.clone(), spelled: value, at });
                     }
                 }
             }
             if reading.source != SourceNaming::ChosenOtherwise {
+                let leaves = leaves(data, &reading.class.fields);
+                self.fill(&leaves, at);
                 let by_user = reading.source == SourceNaming::NamedByUser || !holds(Check::PointedInNamedPlaces);
-                self.point(&leaves(data, &reading.class.fields), at, by_user);
+                self.point(&leaves, at, by_user);
             }
         }
         let of_own_query = reading.source != SourceNaming::ChosenOtherwise;
         self.keep(&reading.text, reading.described(), of_own_query.then(|| reading.tool.clone()));
     }
 
-    /// Whether a tool listed this value in answer to a query of the user's own: a record of the server that it is given back to, or an address in a record whose author the server attests.
+    /// Whether a tool listed this value in answer to a query of the user's own, so that something may be done to it: a record of the server that it is given back to, or an
+    /// address that is the whole of a field which the server fills. What stands in a text that somebody wrote is no record, whoever wrote it.
     #[must_use]
     pub(crate) fn is_listed_by(&self, tool: &str, value: &str, server: Option<&str>) -> bool {
-        let by_tool = |at: &usize| self.pieces.get(*at).is_some_and(|piece| piece.listed_by.as_deref() == Some(tool));
+        let by_tool = |at: &usize| self.is_listing_of(tool, *at);
         match Entity::parse(value) {
             Some(entity) if entity.leads_somewhere() => {
-                self.pointed.get(&entity).is_some_and(|pointed| by_tool(&pointed.at))
+                self.filled.get(&entity).is_some_and(|places| places.iter().any(by_tool))
+                    || !holds(Check::MembersAreFields) && self.is_pointed_at_by(tool, value)
             }
-            _ => self.issued.get(&plain(value.trim())).is_some_and(|issuers| {
-                issuers.iter().any(|(issuer, at)| Some(issuer.as_str()) == server && by_tool(at))
-            }),
+            _ => self.handles(value).any(|handle| Some(handle.server.as_str()) == server && by_tool(&handle.at)),
         }
+    }
+
+    /// Whether an address stands in a record that a tool listed in answer to a query of the user's own, and whose author the server attests. It may be read, like the record.
+    #[must_use]
+    pub(crate) fn is_pointed_at_by(&self, tool: &str, value: &str) -> bool {
+        let pointed = Entity::parse(value).and_then(|entity| self.pointed.get(&entity));
+        pointed.is_some_and(|pointed| self.is_listing_of(tool, pointed.at))
+    }
+
+    fn is_listing_of(&self, tool: &str, at: usize) -> bool {
+        self.pieces.get(at).is_some_and(|piece| piece.listed_by.as_deref() == Some(tool))
     }
 
     /// Whether a word names something: a server lists it under exactly that name, or the person who wrote it set it apart from the words around it.
     #[must_use]
     pub(crate) fn names_something(&self, word: &str, server: Option<&str>) -> bool {
-        let is_issued =
-            |issuers: &Vec<(String, usize)>| issuers.iter().any(|(issuer, _)| Some(issuer.as_str()) == server);
-        self.issued.get(&plain(word.trim())).is_some_and(is_issued) || self.trusted.sets_apart(word)
+        self.is_issued_by(word, server) || self.trusted.sets_apart(word)
     }
 
     /// Whether a person wrote this, and nothing is said by how it is spelled.
@@ -187,7 +211,7 @@ impl Material {
 
     fn keep(&mut self, text: &str, described: String, listed_by: Option<String>) {
         let at = self.pieces.len();
-        for (link, _) in links::links(text) {
+        for (link, _) in links::links(text).into_iter().filter(|(_, kind)| *kind != LinkKind::FileName) {
             let host = squeezed(host(&link));
             let known = self.hosts.iter().any(|(known, _)| *known == host);
             if host.len() < SHORTEST_HOST || known {
@@ -211,8 +235,13 @@ impl Material {
     /// Whether this server issued the value as a record or name of its own.
     #[must_use]
     pub(crate) fn is_issued_by(&self, value: &str, server: Option<&str>) -> bool {
-        let issuers = self.issued.get(&plain(value.trim()));
-        issuers.is_some_and(|known| known.iter().any(|(issuer, _)| Some(issuer.as_str()) == server))
+        self.handles(value).any(|handle| Some(handle.server.as_str()) == server)
+    }
+
+    /// The handles that a value is.
+    fn handles(&self, value: &str) -> impl Iterator<Item = &Handle> {
+        let known = self.issued.get(&plain(value.trim())).into_iter().flatten();
+        known.filter(move |handle| handle.spelled == value || !holds(Check::HandlesAreExact))
     }
 
     /// Where a text value comes from, for a call to this server. An identifier that a server issued is a handle for that server and says nothing to any other,
@@ -226,11 +255,9 @@ impl Material {
         let entity = Entity::parse(value);
         let is_address = entity.as_ref().is_some_and(Entity::leads_somewhere) || links::leads_somewhere(value.trim());
         let is_address = is_address && holds(Check::HandlesAreNoAddresses);
-        let issuers = self.issued.get(&plain(value.trim())).filter(|_| !is_address);
-        if let Some((_, at)) = issuers.and_then(|known| {
-            known.iter().find(|(issuer, _)| Some(issuer.as_str()) == server || !holds(Check::HandlesOfTheirServer))
-        }) {
-            return Trace { provenance: Provenance::ToolTrusted, source: found(at), sentence: None };
+        let counts = |handle: &&Handle| Some(handle.server.as_str()) == server || !holds(Check::HandlesOfTheirServer);
+        if !is_address && let Some(handle) = self.handles(value).find(counts) {
+            return Trace { provenance: Provenance::ToolTrusted, source: found(&handle.at), sentence: None };
         }
         if let Some(pointed) = entity.and_then(|entity| self.pointed.get(&entity)).filter(|pointed| pointed.by_user) {
             let sentence = Some(pointed.sentence.clone());
@@ -285,6 +312,25 @@ impl Material {
         Trace::bare(Provenance::Invented)
     }
 
+    /// Remembers the addresses in fields whose values the server itself gives.
+    fn fill(&mut self, scalars: &[Leaf<'_>], at: usize) {
+        let is_servers = |leaf: &&Leaf<'_>| {
+            leaf.roles.iter().any(|role| match role {
+                FieldRole::Assigned | FieldRole::Identifier | FieldRole::Author => true,
+                FieldRole::Text => false,
+            })
+        };
+        for leaf in scalars.iter().filter(is_servers) {
+            let entity = leaf.value.as_str().and_then(Entity::parse).filter(Entity::leads_somewhere);
+            if let Some(entity) = entity {
+                let places = self.filled.entry(entity).or_default();
+                if places.len() < MAX_PLACES {
+                    places.push(at);
+                }
+            }
+        }
+    }
+
     /// Remembers the addresses that stand in records with an attested author.
     fn point(&mut self, scalars: &[Leaf<'_>], at: usize, by_user: bool) {
         let attested = |leaf: &&Leaf<'_>| {
@@ -328,6 +374,8 @@ pub(crate) fn scalar(value: &Value) -> Option<String> {
 
 /// Most places that are remembered for a name that one server issued.
 const MAX_PLACES: usize = 8;
+/// Most handles that are remembered of which only the case of letters differs, or the server; further ones are nobody's.
+const MAX_HANDLES: usize = 256;
 /// Shortest address that is looked for inside other text: shorter ones stand in too many words.
 const SHORTEST_HOST: usize = 6;
 /// Most addresses of untrusted text that are looked for. Once there are more, nobody can say of a text that it carries none, and a person is asked: decoys must
