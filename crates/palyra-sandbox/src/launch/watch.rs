@@ -53,11 +53,13 @@ pub(super) fn watch(plan: &Plan, begun: &Begun, control: &OwnedFd, life: &OwnedF
     let mut tick = TICK;
     loop {
         let left = limits.wall.saturating_sub(begun.since.elapsed());
+        // Its first process says nothing after the guest's end, and hangs up a while before its own.
+        let speaker = if reported.is_none() { &begun.inner } else { &begun.pidfd };
         let mut polled = [
             PollFd::new(&begun.pidfd, PollFlags::IN),
             PollFd::new(control, PollFlags::IN),
             PollFd::new(life, PollFlags::IN),
-            PollFd::new(&begun.inner, PollFlags::IN),
+            PollFd::new(speaker, PollFlags::IN),
         ];
         // An interrupted or failed wait is only a look at everything ahead of time.
         let _ = rustix::event::poll(&mut polled, Some(&timespec(left.min(tick))));
