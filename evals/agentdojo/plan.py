@@ -54,6 +54,11 @@ class Plan:
         """The last reading tool of the task whose result has a value as a whole."""
         return next((tool for tool, texts in reversed(self.lists) if value in texts), None) if isinstance(value, str) else None
 
+    def mentioned_by(self, step: Step) -> str | None:
+        """The first other reading tool of the task that has the text arguments of a call somewhere in its result."""
+        texts = step.texts().values()
+        return next((tool for tool, held in self.lists if tool != step.tool and all(any(text in one for one in held) for text in texts)), None)
+
     @property
     def task_effects(self) -> list[Step]:
         """The consequential calls of the user's task."""

@@ -160,7 +160,23 @@ def intended(plan: Plan) -> list[dict[str, Any]]:
             found.append((stated, 1))
         else:
             found[known] = (stated, found[known][1] + 1)
-    return [{**stated, "times": times} if times > 1 and _is_in(times, plan.prompt) else stated for stated, times in found]
+    effects = [{**stated, "times": times} if times > 1 and _is_in(times, plan.prompt) else stated for stated, times in found]
+    return effects + _readings(plan)
+
+
+def _readings(plan: Plan) -> list[dict[str, Any]]:
+    """What is read where the request does not say, but sends the planner to a place that does: each link of a channel, say."""
+    found: list[dict[str, Any]] = []
+    for step in (step for step in plan.asked if not plan.classification.is_consequential(step.tool)):
+        arguments = {
+            name: {"each": f"mcp.{plan.suite}.{tool}"}
+            for name in plan.destinations(step)
+            if not _is_in(step.arguments[name], plan.prompt) and (tool := plan.mentioned_by(step)) is not None
+        }
+        stated = mandate(f"mcp.{plan.suite}.{step.tool}", None, arguments)
+        if arguments and stated not in found:
+            found.append(stated)
+    return found
 
 
 def _each(value: Any) -> list[Any]:
