@@ -43,7 +43,7 @@ pub use engine::{
     CanvasFollower, CanvasNews, CanvasSubmission, ClientCall, ClientResult, ClockStepped, CompactionPlan,
     CompactionReverted, ContextSegment, ContextView, Endorsement, Engine, EngineOptions, ExchangeExport,
     ExchangeOutline, Followed, GivenExchange, GivenFile, HookDispatch, InputWhereabouts, ModelTests, NewAuxiliaryTask,
-    NewRun, NewSession, NoDiscovery, OfferedTool, PatternFilter, ProjectFile, RankedBy, RecallQuery, Recalled,
+    NewRun, NewSession, News, NoDiscovery, OfferedTool, PatternFilter, ProjectFile, RankedBy, RecallQuery, Recalled,
     RecalledPiece, ReducedIsolation, Resolved, Resumption, RunCost, RunDetails, RunEnded, RunExport, Safety,
     SegmentKind, SessionAccount, SessionEvent, SessionEventKind, SessionExport, SessionInput, Spending, Submitted,
     TapeFollower, Timings, ToolDiscovery, UnavailableSource, UndoOptions, UndoneRun, WireCost, WithheldInstructions,

@@ -115,17 +115,18 @@ impl TapeFollower {
         self.step(Attention::TapeAndProgress).await
     }
 
-    /// Waits until the next step has something to give, or the end, without reading any of it: whoever bounds what readers hold asks first. Cancel-safe.
-    pub async fn ready(&mut self, attention: Attention) {
+    /// Waits until the next step has something to give, or the end, without reading any of it: whoever bounds what readers hold asks first. Says what there is to
+    /// read; progress may turn out to be nothing new. Cancel-safe.
+    pub async fn ready(&mut self, attention: Attention) -> News {
         if self.over || self.ended {
-            return;
+            return News::Tape;
         }
         let (next_seq, not_before, seen) = (self.next_seq, self.not_before, self.seen.changes);
-        let Some((tape, watch)) = &mut self.live else { return };
+        let Some((tape, watch)) = &mut self.live else { return News::Tape };
         tokio::select! {
             biased;
-            _ = watch.wait_for(|last| *last >= next_seq) => {}
-            () = progress_after(tape, seen, not_before), if attention == Attention::TapeAndProgress => {}
+            _ = watch.wait_for(|last| *last >= next_seq) => News::Tape,
+            () = progress_after(tape, seen, not_before), if attention == Attention::TapeAndProgress => News::Progress,
         }
     }
 
@@ -228,6 +229,15 @@ pub enum Attention {
     TapeAlone,
     /// Also how calls that are under way get on.
     TapeAndProgress,
+}
+
+/// What there is to read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum News {
+    /// Events, or the end of the tape.
+    Tape,
+    /// How calls get on.
+    Progress,
 }
 
 /// What made a follower stop waiting.

@@ -88,7 +88,7 @@ pub use control::Resumption;
 pub use create::NewRun;
 pub use discovery::{NoDiscovery, ToolDiscovery, UnavailableSource};
 pub use file_labels::Endorsement;
-pub use follow::{Attention, Followed, TapeFollower};
+pub use follow::{Attention, Followed, News, TapeFollower};
 pub use given_files::GivenFile;
 pub use given_history::GivenExchange;
 pub use hooks::HookDispatch;

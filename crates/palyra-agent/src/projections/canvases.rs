@@ -13,6 +13,8 @@ use crate::canvas::{CanvasChanged, CanvasClosed, CanvasDrawn, CanvasOpened, kind
 
 /// Changes that are kept for viewers that lost their connection.
 const KEPT_CHANGES: u64 = 64;
+/// Bytes of patches that are told together: as many as a document may have.
+const CHANGES_BYTES: u64 = 256 * 1024;
 
 /// One canvas without its document.
 #[derive(Debug, Clone, PartialEq)]
@@ -221,14 +223,29 @@ pub(crate) fn canvas_effect(connection: &Connection, effect: &str) -> rusqlite::
         .optional()
 }
 
-/// The patches after a version, oldest first, as far as they are kept.
+/// The version of a canvas, and whether it is closed.
+pub(crate) fn canvas_version(connection: &Connection, id: CanvasId) -> rusqlite::Result<Option<(u64, bool)>> {
+    connection
+        .prepare_cached("SELECT version, closed_at IS NOT NULL FROM canvases WHERE canvas_id = ?1")?
+        .query_row([id.to_string()], |row| Ok((unsigned(row, 0)?, row.get(1)?)))
+        .optional()
+}
+
+/// The patches after a version, oldest first, as far as they are kept; none if together they are larger than any document.
 pub(crate) fn canvas_changes(connection: &Connection, id: CanvasId, after: u64) -> rusqlite::Result<Vec<(u64, Value)>> {
+    let after = i64::try_from(after).unwrap_or(i64::MAX);
+    let bytes = connection
+        .prepare_cached(
+            "SELECT coalesce(sum(length(CAST(patch AS BLOB))), 0) FROM canvas_changes WHERE canvas_id = ?1 AND version > ?2",
+        )?
+        .query_row(params![id.to_string(), after], |row| unsigned(row, 0))?;
+    if bytes > CHANGES_BYTES {
+        return Ok(Vec::new());
+    }
     connection
         .prepare_cached(
             "SELECT version, patch FROM canvas_changes WHERE canvas_id = ?1 AND version > ?2 ORDER BY version",
         )?
-        .query_map(params![id.to_string(), i64::try_from(after).unwrap_or(i64::MAX)], |row| {
-            Ok((unsigned(row, 0)?, from_text(row, 1)?))
-        })?
+        .query_map(params![id.to_string(), after], |row| Ok((unsigned(row, 0)?, from_text(row, 1)?)))?
         .collect()
 }

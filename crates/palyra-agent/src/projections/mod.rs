@@ -39,7 +39,7 @@ pub(crate) use agents::{AgentRemoved, AgentSet, agents, kind as agent_kind};
 pub(crate) use approvals::{approval, approvals, approved_calls};
 pub(crate) use artifacts::artifact_is_of;
 pub(crate) use auxiliary::{auxiliary_task, auxiliary_tasks, unfinished_auxiliary};
-pub(crate) use canvases::{canvas, canvas_changes, canvas_effect, canvases, open_canvases};
+pub(crate) use canvases::{canvas, canvas_changes, canvas_effect, canvas_version, canvases, open_canvases};
 #[cfg(feature = "testing")]
 pub(crate) use file_labels::written_files;
 pub(crate) use file_labels::{FileEndorsed, endorsed_by, endorsed_files, kind as file_kind, labelled_files};

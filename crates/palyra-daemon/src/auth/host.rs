@@ -26,6 +26,12 @@ pub(crate) fn named_host(uri: &Uri, headers: &HeaderMap) -> Option<Authority> {
     }
 }
 
+/// Whether a host is one of the two names that nearly every program uses, with this port. [`check_host`] takes it too, and reads all that a host may be.
+pub(super) fn is_loopback_name(host: &str, port: u16) -> bool {
+    let digits = host.strip_prefix("127.0.0.1:").or_else(|| host.strip_prefix("localhost:"));
+    digits.is_some_and(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()) && digits.parse() == Ok(port))
+}
+
 /// The request must name this machine and this port. A browser sends the name that its page was loaded from, so a page of
 /// another site fails here whatever its name resolves to.
 pub(crate) fn check_host(
@@ -101,6 +107,19 @@ mod tests {
             "localhost:1:7142",
         ] {
             assert_eq!(check(&[("host", bad)]), Err("host_refused".into()), "{bad}");
+        }
+        for (host, plain) in [
+            ("127.0.0.1:7142", true),
+            ("localhost:7142", true),
+            ("127.0.0.1:7143", false),
+            ("127.0.0.1:+7142", false),
+            ("localhost:", false),
+            ("localhost", false),
+            ("127.0.0.1:7142 ", false),
+            ("x@localhost:7142", false),
+        ] {
+            assert_eq!(is_loopback_name(host, 7142), plain, "{host}");
+            assert!(!plain || check(&[("host", host)]).is_ok(), "{host}");
         }
         assert_eq!(check(&[]), Err("host_refused".into()));
         assert_eq!(check(&[("host", "localhost:7142"), ("host", "localhost:7142")]), Err("host_refused".into()));

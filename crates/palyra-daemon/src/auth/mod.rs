@@ -11,7 +11,7 @@ mod standing;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use http::header::{AUTHORIZATION, COOKIE, ORIGIN};
+use http::header::{AUTHORIZATION, COOKIE, HOST, ORIGIN};
 use http::{HeaderMap, HeaderName, Method, Uri};
 use palyra_common::config::HttpConfig;
 use palyra_common::{Clock, ErrorCategory, PrincipalRole, StableErrorEnvelope, ToStableError as _};
@@ -22,8 +22,8 @@ use palyra_identity::{
 use palyra_telemetry::Metrics;
 
 use self::counted::Credential;
-use self::host::only;
 pub(crate) use self::host::{check_host, named_host};
+use self::host::{is_loopback_name, only};
 pub(crate) use self::proxy::{Proxies, Scheme};
 use self::standing::Standing;
 use crate::dispatch::Tokens;
@@ -191,7 +191,9 @@ impl Gate {
     fn look_at(&self, shown: &Shown<'_>, access: Access) -> Result<Option<Principal>, StableErrorEnvelope> {
         // A connection without a peer was not accepted by our own listeners.
         let Some(peer) = shown.peer else { return Err(no_token("the caller is not authenticated")) };
-        if let Peer::Tcp { local, public, .. } = peer {
+        if let Peer::Tcp { local, public, .. } = peer
+            && !(public.is_none() && is_plain(shown, local.port()))
+        {
             let named = named_host(shown.uri, shown.headers);
             if public.is_none() {
                 check_host(named.as_ref(), *local, &self.names)?;
@@ -367,6 +369,13 @@ impl Gate {
     fn owner(&self, via: Via) -> Principal {
         Principal::new(PrincipalId::uid(self.own_uid), PrincipalRole::Owner, via)
     }
+}
+
+/// Whether a request names this machine as nearly every program does, and no page of a browser asks.
+fn is_plain(shown: &Shown<'_>, port: u16) -> bool {
+    shown.uri.authority().is_none()
+        && !shown.headers.contains_key(ORIGIN)
+        && only(shown.headers, &HOST).is_some_and(|host| is_loopback_name(host, port))
 }
 
 fn no_token(message: &str) -> StableErrorEnvelope {

@@ -56,7 +56,7 @@ pub(crate) use canvases::{Link, link_of};
 pub(crate) use devices::{RevokedCertificate, revoked_certificates};
 #[cfg(test)]
 pub(crate) use page_budget::testing::TestBudget;
-pub(crate) use page_budget::{HeldMessages, HeldPage, PageBudgets, PagePermit};
+pub(crate) use page_budget::{HeldMessages, HeldPage, PageBudgets, PagePermit, ReadBudget};
 pub(crate) use records::projections;
 pub(crate) use refusal::{Refusal, Result};
 pub(crate) use skills::tell_hooks;
@@ -102,6 +102,8 @@ impl Answer {
 /// Carries out one command. One that changes anything goes to its end, also if the caller leaves meanwhile.
 pub(crate) async fn dispatch(app: &Arc<App>, caller: &Caller, asked: Asked) -> Result<Answer> {
     if changes_nothing(&asked.command) {
+        // Only while it is carried out: whoever writes the answer down holds what there really is.
+        let _room = if is_brief(&asked.command) { Some(answers_to(app, caller).acquire().await) } else { None };
         return perform(app, caller, asked).await;
     }
     let (shared, caller) = (Arc::clone(app), caller.clone());
@@ -117,6 +119,25 @@ fn changes_nothing(command: &Command) -> bool {
     match command::spec(command.name()).map(|spec| spec.effect) {
         Some(CommandEffect::Read) => true,
         Some(CommandEffect::Change | CommandEffect::Administer) | None => false,
+    }
+}
+
+/// What may be held of the answers to this caller's commands on its connection.
+pub(crate) fn answers_to(app: &App, caller: &Caller) -> ReadBudget {
+    app.page_budgets.commands(&caller.principal.id, &caller.connection)
+}
+
+/// The same for what its streams were read into.
+pub(crate) fn streams_to(app: &App, caller: &Caller) -> ReadBudget {
+    app.page_budgets.streams(&caller.principal.id, &caller.connection)
+}
+
+/// Whether a command that changes nothing is only read from what there is, and does not wait for a provider or for a person.
+fn is_brief(command: &Command) -> bool {
+    match command {
+        Command::ModelsOffered(_) | Command::ModelsTest(_) => false,
+        Command::ApprovalGet(about) => about.params.wait_seconds.unwrap_or_default() == 0,
+        _ => true,
     }
 }
 

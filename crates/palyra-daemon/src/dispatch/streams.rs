@@ -7,12 +7,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::Stream;
-use palyra_agent::{Attention, CanvasFollower, CanvasNews, Engine, Followed, RunFilter, TapeFollower};
+use palyra_agent::{Attention, CanvasFollower, CanvasNews, Engine, Followed, News, RunFilter, TapeFollower};
 use palyra_client::api::{
     CanvasChangeView, JournalRecordView, RunTapeParams, TailJournalParams, VerifyLine, VerifyProgress,
 };
 use palyra_client::command::StreamCommand;
-use palyra_common::{CanvasId, RunId, RunStreamEvent, SessionId};
+use palyra_common::{CanvasId, RunId, RunStreamEvent, SessionId, StableErrorEnvelope};
 use palyra_journal::{Journal, VerifyOptions};
 use palyra_telemetry::OpenGuard;
 use serde::Serialize;
@@ -160,24 +160,26 @@ enum Readiness {
 
 impl Source {
     /// The next page, read when there is room for it. Cancel-safe, since what was read too early is left in `waiting`.
+    ///
+    /// All but the waiting for something to happen is boxed: most streams do nothing else, and have no room set aside for more.
     async fn next_held(&mut self, waiting: &mut Option<Page>, budget: &PageBudget) -> Result<Option<HeldPage>> {
         loop {
             if waiting.is_none() {
                 match self.ready().await {
                     Readiness::Page => {}
                     // A reservation is not kept for as long as nothing happens.
-                    Readiness::Document => match self.next().await? {
+                    Readiness::Document => match Box::pin(self.next()).await? {
                         Some(page) => *waiting = Some(page),
                         None => return Ok(None),
                     },
                 }
             }
-            let Some(permit) = budget.acquire().await else { return Ok(None) };
+            let permit = Box::pin(budget.acquire()).await;
             if let Some(page) = waiting.take() {
                 return Ok(Some(budget.hand_out(page, permit)));
             }
             // What was there a moment ago may turn out to be nothing new; a reservation is not kept for that.
-            if let Ok(page) = tokio::time::timeout(READ_TIMEOUT, self.next()).await {
+            if let Ok(page) = Box::pin(tokio::time::timeout(READ_TIMEOUT, self.next())).await {
                 return Ok(page?.map(|page| budget.hand_out(page, permit)));
             }
         }
@@ -185,10 +187,11 @@ impl Source {
 
     async fn ready(&mut self) -> Readiness {
         match self {
-            Self::Live(live) => live.ready().await,
+            Self::Live(live) => return live.ready().await,
             Self::Records(records) => records.ready().await,
+            Self::Canvas(drawings) => drawings.follower.ready().await,
             Self::Stored(_) | Self::Session(_) => {}
-            Self::Canvas(_) | Self::Verification(_) => return Readiness::Document,
+            Self::Verification(_) => return Readiness::Document,
         }
         Readiness::Page
     }
@@ -207,6 +210,8 @@ impl Source {
 
 /// Opens a stream. The first look happens here, so that what does not exist is a refusal and not a broken stream.
 pub(super) async fn open(app: &App, caller: &Caller, command: StreamCommand) -> Result<Documents> {
+    let budget =
+        app.page_budgets.stream(&caller.principal.id, &caller.connection).map_err(StableErrorEnvelope::from)?;
     let source = match command {
         StreamCommand::RunTape(about) => tape(app, about.target, &about.params).await?,
         StreamCommand::SessionReplay(about) => Source::Session(WholeSession::open(app, about.target).await?),
@@ -223,7 +228,6 @@ pub(super) async fn open(app: &App, caller: &Caller, command: StreamCommand) -> 
         }),
         StreamCommand::JournalVerify(_) => Source::Verification(Verification::begin(app)),
     };
-    let budget = app.page_budgets.stream(&caller.principal.id, &caller.connection);
     let open = app.metrics.stream_opened(caller.transport.into());
     Ok(Documents { source, waiting: None, budget, lease: app.gate.lease(&caller.principal), _open: open })
 }
@@ -238,9 +242,9 @@ async fn tape(app: &App, run_id: RunId, params: &RunTapeParams) -> Result<Source
         let follower = app.engine.follow(run_id, from_seq).await?;
         return Ok(Source::Live(Live { follower, left, progress: params.progress.unwrap_or(false) }));
     }
-    let mut stored = Stored { engine: app.engine.clone(), run_id, next_seq: from_seq, left, first: None };
-    stored.first = Some(stored.page().await?);
-    Ok(Source::Stored(stored))
+    // Whether there is one is looked at now; what is on its tape only when there is room for it.
+    app.engine.run(run_id).await?;
+    Ok(Source::Stored(Stored { engine: app.engine.clone(), run_id, next_seq: from_seq, left }))
 }
 
 /// Until the run is over.
@@ -252,10 +256,15 @@ struct Live {
 }
 
 impl Live {
-    async fn ready(&mut self) {
-        if self.left > 0 {
-            let attention = if self.progress { Attention::TapeAndProgress } else { Attention::TapeAlone };
-            self.follower.ready(attention).await;
+    async fn ready(&mut self) -> Readiness {
+        if self.left == 0 {
+            return Readiness::Page;
+        }
+        let attention = if self.progress { Attention::TapeAndProgress } else { Attention::TapeAlone };
+        match self.follower.ready(attention).await {
+            News::Tape => Readiness::Page,
+            // It may turn out that there is nothing new to tell, and then this waits for what comes next.
+            News::Progress => Readiness::Document,
         }
     }
 
@@ -286,21 +295,15 @@ struct Stored {
     run_id: RunId,
     next_seq: u64,
     left: u64,
-    first: Option<Vec<RunStreamEvent>>,
 }
 
 impl Stored {
-    async fn page(&self) -> Result<Vec<RunStreamEvent>> {
-        let limit = usize::try_from(self.left).unwrap_or(usize::MAX).min(EVENTS);
-        Ok(self.engine.tape(self.run_id, self.next_seq, limit).await?)
-    }
-
     async fn next(&mut self) -> Result<Option<Page>> {
-        let events = match self.first.take() {
-            Some(events) => events,
-            None if self.left == 0 => return Ok(None),
-            None => self.page().await?,
-        };
+        if self.left == 0 {
+            return Ok(None);
+        }
+        let limit = usize::try_from(self.left).unwrap_or(usize::MAX).min(EVENTS);
+        let events = self.engine.tape(self.run_id, self.next_seq, limit).await?;
         let Some(last) = events.last() else { return Ok(None) };
         self.next_seq = last.seq + 1;
         self.left = self.left.saturating_sub(events.len() as u64);
@@ -343,7 +346,7 @@ impl WholeSession {
             }
             let Some(run_id) = self.ahead.pop() else { return Ok(None) };
             let engine = self.engine.clone();
-            self.present = Some(Stored { engine, run_id, next_seq: 1, left: u64::MAX, first: None });
+            self.present = Some(Stored { engine, run_id, next_seq: 1, left: u64::MAX });
         }
     }
 }

@@ -26,7 +26,6 @@ use palyra_common::{AcpCommand, CommandEffect, Environment, RequestId, SystemClo
 use palyra_telemetry::InheritedSockets;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
-use tower::Service as _;
 
 use super::*;
 use crate::auth::{Access, Peer, Shown};
@@ -93,9 +92,9 @@ impl Daemon {
         }));
         let mut request = http::Request::post("/acp/v1/command").body(body).unwrap();
         request.extensions_mut().insert(Peer::Unix { uid: rustix::process::geteuid().as_raw() });
-        let mut front = self.front.clone();
+        let front = self.front.clone();
         Box::pin(async move {
-            let answer: Response = front.call(request).await.unwrap();
+            let answer: Response = front.routed(request).await;
             let bytes = answer.into_body().collect().await.unwrap().to_bytes();
             serde_json::from_slice(&bytes).unwrap()
         })

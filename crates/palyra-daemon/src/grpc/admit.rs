@@ -12,12 +12,12 @@ use http::header::CONTENT_TYPE;
 use http::{HeaderValue, StatusCode, Version};
 use tonic::Status;
 
-use super::bounded::{Bounded, Cut};
+use super::bounded::{Bounded, Cut, Streams};
 use super::deadline::Deadline;
 use super::status;
 use crate::app::App;
 use crate::auth::{Access, Peer, Shown};
-use crate::dispatch::{Caller, Refusal, Transport};
+use crate::dispatch::{self, Caller, ReadBudget, Refusal, Transport};
 use crate::serve::{Connection, Crowded};
 
 /// The standard health service, which load balancers ask without a credential.
@@ -39,22 +39,25 @@ pub(super) async fn call(State(app): State<Arc<App>>, mut request: Request, next
         uri: request.uri(),
         headers: request.headers(),
     };
-    match app.gate.admit(&shown, access) {
+    let answers = match app.gate.admit(&shown, access) {
         Ok(Some(principal)) => {
             let trace = request.headers().get("traceparent").and_then(|value| value.to_str().ok()).map(str::to_owned);
             let mut caller = Caller::new(principal, Transport::Grpc).in_trace(trace);
             if let Some(connection) = shown.connection {
                 caller = caller.on(connection);
             }
+            let answers = Answers::of(&app, &caller);
             request.extensions_mut().insert(caller);
+            Some(answers)
         }
         Ok(None) => {
             if let Err(envelope) = Crowded::check(request.extensions()) {
                 return status::of_envelope(&envelope).into_http();
             }
+            None
         }
         Err(envelope) => return status::of_envelope(&envelope).into_http(),
-    }
+    };
     if deadline.is_over() {
         return status::too_late().into_http();
     }
@@ -64,7 +67,19 @@ pub(super) async fn call(State(app): State<Arc<App>>, mut request: Request, next
         response = next.run(request) => response,
         () = deadline.passed() => return status::too_late().into_http(),
     };
-    finished(response, &path, cut(&app, deadline))
+    finished(response, &path, cut(&app, deadline), answers)
+}
+
+/// What may be held of the answers to a caller.
+struct Answers {
+    streams: ReadBudget,
+    commands: ReadBudget,
+}
+
+impl Answers {
+    fn of(app: &App, caller: &Caller) -> Self {
+        Self { streams: dispatch::streams_to(app, caller), commands: dispatch::answers_to(app, caller) }
+    }
 }
 
 /// What may end an answer that has begun.
@@ -79,10 +94,19 @@ fn cut(app: &Arc<App>, deadline: Deadline) -> Cut {
 }
 
 /// An answer with an envelope if it is a refusal, and with an end if it is a stream.
-fn finished(response: Response, path: &str, cut: Cut) -> Response {
+fn finished(response: Response, path: &str, cut: Cut, answers: Option<Answers>) -> Response {
     match Status::from_header_map(response.headers()) {
         Some(refused) if refused.code() != tonic::Code::Ok => status::of_library(refused, path).into_http(),
-        _ => response.map(|body| Body::new(Bounded::new(body, cut))),
+        _ => {
+            let streams = response.extensions().get::<Streams>().is_some();
+            let budget = answers.map(|answers| if streams { answers.streams } else { answers.commands });
+            let mut response = response.map(|body| Bounded::new(body, cut, budget));
+            if !streams {
+                // A message takes as much room before it is written as afterwards, and only then is it known how much.
+                response.body_mut().write_first();
+            }
+            response.map(Body::new)
+        }
     }
 }
 

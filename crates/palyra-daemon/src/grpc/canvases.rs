@@ -16,7 +16,7 @@ use serde_json::Value;
 use tonic::{Request, Response, Status};
 
 use super::ask::{caller, outcome, unreadable};
-use super::read;
+use super::{bounded, read};
 use crate::app::App;
 use crate::dispatch::{self, HeldMessages, HeldPage, Page};
 
@@ -74,7 +74,7 @@ impl CanvasService for Canvases {
         let params = WatchCanvasParams { from_version: Some(request.from_version) };
         let command = StreamCommand::CanvasWatch(About { target, params });
         let documents = dispatch::open(&self.app, &caller, command).await?;
-        Ok(Response::new(Box::pin(watched(documents.into_pages()))))
+        Ok(bounded::streaming(Box::pin(watched(documents.into_pages())) as Self::WatchCanvasStream))
     }
 
     async fn submit_canvas_action(

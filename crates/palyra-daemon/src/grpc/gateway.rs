@@ -10,7 +10,7 @@ use tonic::{Request, Response, Status, Streaming};
 
 use super::ask::{caller, unreadable};
 use super::run_stream::{self, RunStream};
-use super::{agents, bindings, inbound, runs, sessions, write};
+use super::{agents, bindings, bounded, inbound, runs, sessions, write};
 use crate::app::App;
 use crate::{dispatch, http};
 
@@ -37,7 +37,7 @@ impl GatewayService for Gateway {
 
     async fn run_stream(&self, request: Request<Streaming<wire::RunStreamRequest>>) -> Answer<RunStream> {
         let caller = caller(&request)?;
-        run_stream::open(Arc::clone(&self.app), caller, request.into_inner()).await.map(Response::new)
+        run_stream::open(Arc::clone(&self.app), caller, request.into_inner()).await.map(bounded::streaming)
     }
 
     async fn execute(&self, request: Request<wire::ExecuteRequest>) -> Answer<wire::ExecuteResponse> {

@@ -2,19 +2,22 @@
 //!
 //! Whoever watches the daemon may ask often, so a report is written once and told again for a moment, unless something happened meanwhile.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use axum::Extension;
+use axum::body::Body;
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
 use http::header::CONTENT_TYPE;
+use http::{HeaderMap, HeaderValue};
 use palyra_agent::QuarantinedUsage;
 use palyra_client::api::{BriefHealthResponse, HealthResponse};
 use palyra_common::{BuildInfo, ComponentHealth, HealthReport, HealthStatus, ToStableError as _};
 
-use super::error::{ApiError, ApiResult};
+use super::error::ApiError;
+use super::headers;
 use crate::app::App;
 use crate::dispatch::Caller;
 use crate::policy_watch;
@@ -22,18 +25,65 @@ use crate::policy_watch;
 /// How long a report is told again. Only what is slow to look at, such as how full the disk is, is told so late.
 const MOMENT: Duration = Duration::from_millis(100);
 
-pub(super) async fn show(State(app): State<Arc<App>>, caller: Option<Extension<Caller>>) -> ApiResult<Response> {
-    app.engine.refresh_quarantined_usage().await;
-    let (now, happened) = (Instant::now(), Happened::so_far(&app));
-    let body = match caller {
-        Some(_) => app.recent_health.get(now, happened, || serde_json::to_vec(&report(&app)).map(Bytes::from)),
-        None => app.recent_brief_health.get(now, happened, || {
-            let HealthResponse { status, version, .. } = report(&app);
-            serde_json::to_vec(&BriefHealthResponse { status, version }).map(Bytes::from)
-        }),
+/// Who asks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reader {
+    /// Somebody with a credential.
+    Known,
+    Stranger,
+}
+
+/// The whole answer, with the headers that every answer carries.
+pub(super) async fn show(app: &App, reader: Reader) -> Response {
+    let recent = match reader {
+        Reader::Known => &app.recent_health,
+        Reader::Stranger => &app.recent_brief_health,
     };
-    let body = body.map_err(|error| ApiError::internal(format!("the report cannot be written: {error}")))?;
-    Ok(([(CONTENT_TYPE, "application/json")], body).into_response())
+    let (now, happened) = (Instant::now(), Happened::so_far(app));
+    let body = match recent.still(now, happened) {
+        Some(body) => body,
+        None => {
+            // Boxed, since a connection has room set aside for all that is not.
+            Box::pin(app.engine.refresh_quarantined_usage()).await;
+            match recent.get(now, happened, || written(app, reader)) {
+                Ok(body) => body,
+                Err(error) => return unwritable(&error),
+            }
+        }
+    };
+    let mut response = Response::new(Body::from(body));
+    response.headers_mut().clone_from(&HEADERS);
+    response
+}
+
+/// `HEAD`, which asks for the same and takes no body.
+pub(super) async fn head(State(app): State<Arc<App>>, caller: Option<Extension<Caller>>) -> Response {
+    show(&app, if caller.is_some() { Reader::Known } else { Reader::Stranger }).await
+}
+
+fn unwritable(error: &serde_json::Error) -> Response {
+    let mut response = ApiError::internal(format!("the report cannot be written: {error}")).into_response();
+    headers::add(response.headers_mut());
+    response
+}
+
+static HEADERS: LazyLock<HeaderMap> = LazyLock::new(|| {
+    let mut headers = HeaderMap::new();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers::add(&mut headers);
+    headers
+});
+
+fn written(app: &App, reader: Reader) -> serde_json::Result<Bytes> {
+    let report = report(app);
+    let written = match reader {
+        Reader::Known => serde_json::to_vec(&report),
+        Reader::Stranger => {
+            let HealthResponse { status, version, .. } = report;
+            serde_json::to_vec(&BriefHealthResponse { status, version })
+        }
+    };
+    written.map(Bytes::from)
 }
 
 /// What is quick to look at; a report is not told again once any of it changed.
@@ -66,19 +116,33 @@ struct Told {
 }
 
 impl RecentHealth {
+    /// The last report, if it is still good.
+    fn still(&self, now: Instant, happened: Happened) -> Option<Bytes> {
+        self.lock().as_ref().filter(|told| told.is_good(now, happened)).map(|told| told.body.clone())
+    }
+
     /// The last report, or a new one.
     fn get<E>(&self, now: Instant, happened: Happened, write: impl FnOnce() -> Result<Bytes, E>) -> Result<Bytes, E> {
-        // The report is replaced in one assignment, so a panic elsewhere does not spoil it.
-        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.lock();
         if let Some(told) = &*last
-            && told.happened == happened
-            && now.saturating_duration_since(told.at) < MOMENT
+            && told.is_good(now, happened)
         {
             return Ok(told.body.clone());
         }
         let body = write()?;
         *last = Some(Told { at: now, happened, body: body.clone() });
         Ok(body)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Told>> {
+        // The report is replaced in one assignment, so a panic elsewhere does not spoil it.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Told {
+    fn is_good(&self, now: Instant, happened: Happened) -> bool {
+        self.happened == happened && now.saturating_duration_since(self.at) < MOMENT
     }
 }
 

@@ -1,6 +1,6 @@
 //! HTTP: addresses, bodies and answers around the one dispatcher.
 //!
-//! `rest` serves every command at its address, `acp` and `socket` take envelopes, `attachments` takes forms with files, `events` is for browsers, `canvas` shows them pages that agents drew, `console` logs people in, `observe` is for programs that watch. `error` is the
+//! `rest` serves every command at its address, `acp` and `socket` take envelopes, `attachments` takes forms with files, `events` is for browsers, `canvas` shows them pages that agents drew, `console` logs people in, `observe` is for programs that watch. `held` counts what is not yet taken. `error` is the
 //! one place where a refusal becomes a status.
 
 mod acp;
@@ -13,6 +13,7 @@ mod events;
 mod extract;
 mod headers;
 mod health;
+mod held;
 mod ndjson;
 mod observe;
 mod rest;

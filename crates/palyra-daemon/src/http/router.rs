@@ -1,31 +1,28 @@
 //! Which handler answers where, and who may ask there. Nothing else is served.
 
-use std::convert::Infallible;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Request};
 use axum::response::{IntoResponse as _, Response};
-use axum::routing::{any, get, post};
+use axum::routing::{any, get, head, post};
 use http::{Method, Uri};
 use palyra_client::api::paths;
 use palyra_common::{ErrorCategory, StableErrorEnvelope};
-use tower::{Service, ServiceExt as _};
+use tower::ServiceExt as _;
 
 use super::error::ApiError;
 use super::extract::MAX_BODY_BYTES;
-use super::{acp, attachments, canvas, console, description, events, headers, health, observe, rest, socket};
+use super::{acp, attachments, canvas, console, description, events, headers, health, held, observe, rest, socket};
 use crate::app::App;
 use crate::auth::{Access, Peer, Shown};
-use crate::dispatch::{Caller, Transport};
-use crate::serve::{Connection, Crowded};
+use crate::dispatch::{self, Caller, ReadBudget, Transport};
+use crate::serve::{Accepted, Answers, Connection, Crowded};
 use crate::{mcp, openai};
 
 /// Everything that is served over HTTP, behind the one place that lets callers in.
 ///
-/// A service of its own rather than layers of the router: layers are copied and boxed for each request and each of them.
+/// No layers of the router: layers are copied and boxed for each request and each of them.
 #[derive(Clone)]
 pub(crate) struct Front {
     app: Arc<App>,
@@ -38,27 +35,58 @@ impl Front {
     }
 }
 
-impl Service<Request> for Front {
-    type Response = Response;
-    type Error = Infallible;
-    type Future = Pin<Box<dyn Future<Output = Result<Response, Infallible>> + Send>>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, mut request: Request) -> Self::Future {
-        let Self { app, router } = self.clone();
-        Box::pin(async move {
-            // Before any route is looked for: nobody unknown learns even which routes there are.
-            let mut answer = match admit(&app, &mut request) {
-                Ok(()) => router.oneshot(request).await?,
-                Err(refused) => *refused,
+impl Answers for Front {
+    async fn answer(self, mut request: Request, accepted: Arc<Accepted>) -> Response {
+        if is_health(&request) {
+            return match self.admit_to_health(&request, &accepted) {
+                Ok(None) => health::show(&self.app, health::Reader::Stranger).await,
+                Ok(Some(answers)) => held::until_taken(health::show(&self.app, health::Reader::Known).await, &answers),
+                Err(refused) => with_headers(*refused),
             };
-            headers::add(answer.headers_mut());
-            Ok(answer)
+        }
+        accepted.note_on(&mut request);
+        // Boxed, so that a connection has no room set aside for the largest of all handlers.
+        Box::pin(self.routed(request)).await
+    }
+}
+
+impl Front {
+    /// Answers a request on which it is noted where it comes from.
+    pub(crate) async fn routed(self, mut request: Request) -> Response {
+        let Self { app, router } = self;
+        // Before any route is looked for: nobody unknown learns even which routes there are.
+        let answers = match admit(&app, &mut request) {
+            Ok(answers) => answers,
+            Err(refused) => return with_headers(*refused),
+        };
+        let answer = match router.oneshot(request).await {
+            Ok(answer) => answer,
+            Err(never) => match never {},
+        };
+        with_headers(match answers {
+            Some(answers) => held::until_taken(answer, &answers),
+            None => answer,
         })
     }
+
+    fn admit_to_health(&self, request: &Request, accepted: &Accepted) -> Result<Option<ReadBudget>, Box<Response>> {
+        let public = public_peer(&self.app, Some(&accepted.peer), request);
+        let peer = public.as_ref().unwrap_or(&accepted.peer);
+        match let_in(&self.app, request, Some(peer), Some(&accepted.connection)) {
+            Ok(caller) => Ok(caller.map(|caller| dispatch::answers_to(&self.app, &caller))),
+            Err(refused) => Err(Box::new(ApiError::new(refused).into_response())),
+        }
+    }
+}
+
+/// Asked more often than anything else: looking for its route would be most of the work.
+fn is_health(request: &Request) -> bool {
+    request.method() == Method::GET && request.uri().path() == paths::HEALTH
+}
+
+fn with_headers(mut answer: Response) -> Response {
+    headers::add(answer.headers_mut());
+    answer
 }
 
 fn router(app: Arc<App>) -> Router {
@@ -84,47 +112,56 @@ fn router(app: Arc<App>) -> Router {
         .fallback(no_route)
         .method_not_allowed_fallback(no_method)
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
-        // Asked more often than anything else and without a body, so it is not wrapped.
-        .route(paths::HEALTH, get(health::show).fallback(no_method))
+        // GET is answered before any route is looked for.
+        .route(paths::HEALTH, head(health::head).fallback(no_method))
         .with_state(app)
 }
 
-/// Notes who asks, or gives the answer to whoever may not.
-fn admit(app: &Arc<App>, request: &mut Request) -> Result<(), Box<Response>> {
+/// Notes who asks, or gives the answer to whoever may not. What is known of a caller is what may be held of the answers to it.
+fn admit(app: &Arc<App>, request: &mut Request) -> Result<Option<ReadBudget>, Box<Response>> {
     locate(app, request);
-    let access = access(request.uri().path());
-    let shown = Shown {
-        peer: request.extensions().get::<Peer>(),
-        connection: request.extensions().get::<Connection>(),
-        method: request.method(),
-        uri: request.uri(),
-        headers: request.headers(),
-    };
-    match app.gate.admit(&shown, access) {
-        Ok(Some(principal)) => {
-            let trace = request.headers().get("traceparent").and_then(|value| value.to_str().ok()).map(str::to_owned);
-            let mut caller = Caller::new(principal, Transport::Http).in_trace(trace);
-            if let Some(connection) = shown.connection {
-                caller = caller.on(connection);
-            }
+    let extensions = request.extensions();
+    match let_in(app, request, extensions.get::<Peer>(), extensions.get::<Connection>()) {
+        Ok(Some(caller)) => {
+            let answers = dispatch::answers_to(app, &caller);
             request.extensions_mut().insert(caller);
+            Ok(Some(answers))
         }
-        Ok(None) => {
-            Crowded::check(request.extensions()).map_err(|refused| Box::new(ApiError::new(refused).into_response()))?;
-        }
-        Err(refused) if openai::serves(request.uri().path()) => return Err(Box::new(openai::refused(refused))),
-        Err(refused) => return Err(Box::new(ApiError::new(refused).into_response())),
+        Ok(None) => Ok(None),
+        Err(refused) if openai::serves(request.uri().path()) => Err(Box::new(openai::refused(refused))),
+        Err(refused) => Err(Box::new(ApiError::new(refused).into_response())),
     }
-    Ok(())
+}
+
+/// Who asks: nobody known, where that is enough.
+fn let_in(
+    app: &App,
+    request: &Request,
+    peer: Option<&Peer>,
+    connection: Option<&Connection>,
+) -> Result<Option<Caller>, StableErrorEnvelope> {
+    let shown = Shown { peer, connection, method: request.method(), uri: request.uri(), headers: request.headers() };
+    let Some(principal) = app.gate.admit(&shown, access(request.uri().path()))? else {
+        Crowded::check(request.extensions())?;
+        return Ok(None);
+    };
+    let trace = request.headers().get("traceparent").and_then(|value| value.to_str().ok()).map(str::to_owned);
+    let caller = Caller::new(principal, Transport::Http).in_trace(trace);
+    Ok(Some(match connection {
+        Some(connection) => caller.on(connection),
+        None => caller,
+    }))
 }
 
 /// Notes who is behind a proxy, for the gate and for every handler.
 pub(crate) fn locate(app: &App, request: &mut Request) {
-    let peer = request.extensions().get::<Peer>();
-    let public = peer.and_then(|peer| app.gate.public_peer(peer, request.uri(), request.headers()));
-    if let Some(peer) = public {
+    if let Some(peer) = public_peer(app, request.extensions().get::<Peer>(), request) {
         request.extensions_mut().insert(peer);
     }
+}
+
+fn public_peer(app: &App, peer: Option<&Peer>, request: &Request) -> Option<Peer> {
+    app.gate.public_peer(peer?, request.uri(), request.headers())
 }
 
 /// Whom a path is for.

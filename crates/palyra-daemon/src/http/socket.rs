@@ -197,7 +197,7 @@ impl Session {
                 }
             };
             if let Some(last) = last {
-                let _ = outbox.send(reply(&last)).await;
+                let _ = outbox.send(counted(&app, &caller, &last)).await;
             }
         }
     }
@@ -273,7 +273,7 @@ async fn send_stream(
 /// A message on its way to the client.
 struct Outgoing {
     message: Message,
-    /// The right to hold the page that the message is of, shared by all messages of it.
+    /// The right to hold the page or the answer that the message is of, shared by all messages of it.
     permit: Option<Arc<PagePermit>>,
 }
 
@@ -296,7 +296,7 @@ fn outgoing(request_id: RequestId, held: HeldPage) -> dispatch::Result<Vec<Outgo
         Ok::<_, serde_json::Error>(())
     })
     .map_err(|error| Refusal::internal(format!("a document cannot be written: {error}")))?;
-    permit.shrink_to(texts.iter().map(Vec::len).sum());
+    permit.resize(texts.iter().map(Vec::len).sum());
     let permit = Arc::new(permit);
     let texts = texts.into_iter().filter_map(|text| Utf8Bytes::try_from(text).ok());
     Ok(texts.map(|text| Outgoing { message: Message::Text(text), permit: Some(Arc::clone(&permit)) }).collect())
@@ -304,6 +304,13 @@ fn outgoing(request_id: RequestId, held: HeldPage) -> dispatch::Result<Vec<Outgo
 
 fn reply(reply: &SocketReply) -> Outgoing {
     Message::Text(serde_json::to_string(reply).unwrap_or_default().into()).into()
+}
+
+/// A reply that counts until the client has taken it.
+fn counted(app: &App, caller: &Caller, reply: &SocketReply) -> Outgoing {
+    let text = serde_json::to_string(reply).unwrap_or_default();
+    let permit = dispatch::answers_to(app, caller).charge_large(text.len());
+    Outgoing { message: Message::Text(text.into()), permit: permit.map(Arc::new) }
 }
 
 async fn write<S: Sink<Message> + Unpin>(mut sink: S, mut inbox: mpsc::Receiver<Outgoing>) {

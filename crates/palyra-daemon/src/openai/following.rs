@@ -172,7 +172,7 @@ impl Following {
                         for event in events {
                             self.take_in(&event).await?;
                         }
-                        permit.shrink_to(self.ready.iter().map(Piece::bytes).sum());
+                        permit.resize(self.ready.iter().map(Piece::bytes).sum());
                         self.permit = Some(permit);
                     }
                     Some(_) => {}

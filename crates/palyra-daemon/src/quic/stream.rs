@@ -105,6 +105,7 @@ async fn carry_out(
             Err(refusal) => reply::refusal(envelope, refusal),
         },
     };
+    let _held = dispatch::answers_to(app, &caller).charge_large(last.len());
     // A reader that has stopped reading must not keep the daemon from ending.
     tokio::select! {
         biased;
@@ -149,7 +150,7 @@ async fn documents(
             Err(refusal) => return Ok(Err(refusal)),
         };
         drop(page);
-        permit.shrink_to(frames.len());
+        permit.resize(frames.len());
         tokio::select! {
             biased;
             written = write(send, &frames) => written?,

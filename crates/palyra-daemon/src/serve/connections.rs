@@ -11,15 +11,17 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
-use http::Extensions;
+use http::{Extensions, Version};
 use palyra_common::{ErrorCategory, StableErrorEnvelope};
 use palyra_identity::{PrincipalId, Source};
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// How long a connection without a request under way is kept if nobody has authenticated on it.
-const UNAUTHENTICATED_IDLE: Duration = Duration::from_secs(30);
+use super::share::Share;
+
+/// How long a connection without a request under way is kept if nobody has authenticated on it, or if it speaks HTTP/1. The head of a request has to arrive within that, too.
+const BRIEF_IDLE: Duration = Duration::from_secs(30);
 /// Connections that were told to close and have not yet; beyond this, accepting slows down, so that file handles stay bounded.
 const MAX_CLOSING: usize = 64;
 /// How long accepting waits for one of them.
@@ -42,7 +44,7 @@ pub(crate) struct ConnectionLimits {
     pub(crate) unauthenticated_per_source: usize,
     /// Those on which one principal has authenticated last.
     pub(crate) per_principal: usize,
-    /// How long a connection without a request under way is kept if somebody has authenticated on it. HTTP/1 is stricter: see the time for a request's head.
+    /// How long a connection without a request under way is kept if somebody has authenticated on it. HTTP/1 is stricter: see [`BRIEF_IDLE`].
     pub(crate) idle: Duration,
 }
 
@@ -66,8 +68,8 @@ impl ConnectionLimits {
         }
     }
 
-    fn unauthenticated_idle(&self) -> Duration {
-        UNAUTHENTICATED_IDLE.min(self.idle)
+    fn brief_idle(&self) -> Duration {
+        BRIEF_IDLE.min(self.idle)
     }
 }
 
@@ -126,9 +128,18 @@ struct Facts {
     requests: AtomicUsize,
     /// When the last of them ended, in milliseconds of the table's clock.
     idle_since: AtomicU64,
-    /// Bytes that answers on this connection may still hold unread; made for the first stream.
-    unread: OnceLock<Arc<Semaphore>>,
+    /// Whether its last request came by HTTP/1, which has no signs of life between requests.
+    http1: AtomicBool,
+    /// What answers on this connection may hold unread; made for the first one that counts.
+    unread: OnceLock<Unread>,
     evicted: CancellationToken,
+}
+
+/// What the answers on one connection may hold unread. Commands have a share of their own, so that they are answered beside streams that nobody reads.
+#[derive(Debug, Clone)]
+pub(crate) struct Unread {
+    pub(crate) streams: Arc<Share>,
+    pub(crate) commands: Arc<Share>,
 }
 
 impl Facts {
@@ -201,6 +212,7 @@ impl Connections {
             principal: Mutex::default(),
             requests: AtomicUsize::new(0),
             idle_since: AtomicU64::new(self.0.now()),
+            http1: AtomicBool::new(false),
             unread: OnceLock::new(),
             evicted: CancellationToken::new(),
         });
@@ -284,6 +296,16 @@ impl Connection {
         Ok(())
     }
 
+    /// A request of this version of HTTP that is under way until the guard is dropped.
+    pub(super) fn request_by(&self, version: Version) -> RequestGuard {
+        // Written only when it changes, so that requests on several threads do not contend for it.
+        let http1 = version < Version::HTTP_2;
+        if self.0.facts.http1.load(Ordering::Relaxed) != http1 {
+            self.0.facts.http1.store(http1, Ordering::Relaxed);
+        }
+        self.request()
+    }
+
     /// A request that is under way until the guard is dropped.
     pub(crate) fn request(&self) -> RequestGuard {
         self.0.facts.requests.fetch_add(1, Ordering::Relaxed);
@@ -313,8 +335,8 @@ impl Connection {
     /// When it will have been idle for too long if nothing happens until then. While a request is under way that is a full period from now.
     pub(crate) fn idle_deadline(&self) -> Instant {
         let (facts, limits) = (&self.0.facts, &self.0.table.limits);
-        let known = facts.authenticated.load(Ordering::Relaxed);
-        let limit = if known { limits.idle } else { limits.unauthenticated_idle() };
+        let patient = facts.authenticated.load(Ordering::Relaxed) && !facts.http1.load(Ordering::Relaxed);
+        let limit = if patient { limits.idle } else { limits.brief_idle() };
         if facts.is_busy() {
             return Instant::now() + limit;
         }
@@ -324,9 +346,9 @@ impl Connection {
 
 impl ConnectionRef {
     /// What answers on the connection may hold unread, `make` being what a new connection may; `None` once it is gone.
-    pub(crate) fn unread(&self, make: impl FnOnce() -> Semaphore) -> Option<Arc<Semaphore>> {
+    pub(crate) fn unread(&self, make: impl FnOnce() -> Unread) -> Option<Unread> {
         let slot = self.0.upgrade()?;
-        Some(Arc::clone(slot.facts.unread.get_or_init(|| Arc::new(make()))))
+        Some(slot.facts.unread.get_or_init(make).clone())
     }
 
     /// Whether both mean one connection.

@@ -109,7 +109,9 @@ fn slots_come_back_and_idleness_is_counted_from_the_last_answer() {
     let answered = stranger.idle_deadline();
     assert!(!stranger.is_busy() && answered > accepted);
     stranger.authenticated(&principal("known")).unwrap();
-    assert_eq!(stranger.idle_deadline(), answered + LIMITS.idle - UNAUTHENTICATED_IDLE);
+    assert_eq!(stranger.idle_deadline(), answered + LIMITS.idle - BRIEF_IDLE);
+    drop(stranger.request_by(Version::HTTP_11));
+    assert!(stranger.idle_deadline() < Instant::now() + LIMITS.idle, "HTTP/1 says nothing between requests");
     stranger.request().upgraded();
     assert!(stranger.is_busy());
     drop(stranger);

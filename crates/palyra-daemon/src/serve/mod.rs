@@ -5,6 +5,7 @@
 mod body;
 mod connections;
 mod io;
+mod share;
 
 use std::convert::Infallible;
 use std::net::IpAddr;
@@ -12,6 +13,7 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::Router;
 use axum::body::Body;
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt as _, StreamExt as _};
@@ -24,16 +26,17 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use tower::{Service, ServiceExt as _};
+use tower::ServiceExt as _;
 
 use self::body::AnswerBody;
 use self::io::ConnectionIo;
 use crate::auth::{Peer, Tls};
 
-pub(crate) use self::connections::{Connection, ConnectionLimits, ConnectionRef, Connections, Crowded, Origin};
+pub(crate) use self::connections::{Connection, ConnectionLimits, ConnectionRef, Connections, Crowded, Origin, Unread};
+pub(crate) use self::share::{Hold, Share};
 
-/// How long a client may take to send the head of a request, and how long an idle connection of HTTP/1 is kept.
-const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long a connection of HTTP/2 may be silent before it is asked whether it is still there, and how long it may take to say so.
+const PING_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long a client may take to shake hands before its first request.
 const ENTER_TIMEOUT: Duration = Duration::from_secs(10);
 /// Largest head of a request, all headers together.
@@ -42,6 +45,8 @@ const MAX_HEAD_BYTES: usize = 64 * 1024;
 const MAX_STREAMS: u32 = 128;
 /// Streams that a client may reset before it is taken for an attacker.
 const MAX_RESETS: usize = 32;
+/// What is kept of the answer on a stream of HTTP/2 that the client has not taken, before more of it is asked for.
+const SEND_BUFFER: usize = 64 * 1024;
 /// How long an idle connection may take to close once it was asked to.
 const GOODBYE_TIMEOUT: Duration = Duration::from_secs(2);
 /// Pause after the system refused to accept, typically because file handles ran out; without it the loop would spin.
@@ -113,23 +118,39 @@ pub(crate) fn tcp_origin(peer: &Peer, proxies: &[IpAddr]) -> Origin {
     }
 }
 
-/// What answers requests.
-pub(crate) trait Answers:
-    Service<http::Request<Body>, Response = http::Response<Body>, Error = Infallible, Future: Send>
-    + Clone
-    + Send
-    + Sync
-    + 'static
-{
+/// An open connection and who is at its other end: the same for all of its requests.
+#[derive(Debug)]
+pub(crate) struct Accepted {
+    pub(crate) peer: Peer,
+    pub(crate) connection: Connection,
 }
 
-impl<S> Answers for S where
-    S: Service<http::Request<Body>, Response = http::Response<Body>, Error = Infallible, Future: Send>
-        + Clone
-        + Send
-        + Sync
-        + 'static
-{
+impl Accepted {
+    /// Lets handlers find out where a request comes from.
+    pub(crate) fn note_on(&self, request: &mut http::Request<Body>) {
+        request.extensions_mut().insert(self.peer.clone());
+        request.extensions_mut().insert(self.connection.clone());
+    }
+}
+
+/// What answers requests.
+pub(crate) trait Answers: Clone + Send + Sync + 'static {
+    /// Answers one request.
+    fn answer(
+        self,
+        request: http::Request<Body>,
+        accepted: Arc<Accepted>,
+    ) -> impl Future<Output = http::Response<Body>> + Send;
+}
+
+impl Answers for Router {
+    async fn answer(self, mut request: http::Request<Body>, accepted: Arc<Accepted>) -> http::Response<Body> {
+        accepted.note_on(&mut request);
+        match self.oneshot(request).await {
+            Ok(response) => response,
+            Err(never) => match never {},
+        }
+    }
 }
 
 /// Serves the same at any number of doors.
@@ -248,17 +269,16 @@ async fn serve_connection<S>(
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let service = {
-        let connection = connection.clone();
+        let accepted = Arc::new(Accepted { peer, connection: connection.clone() });
         service_fn(move |mut request: http::Request<Incoming>| {
-            let guard = connection.request();
+            let connection = &accepted.connection;
+            let guard = connection.request_by(request.version());
             if connection.is_crowded() {
                 request.extensions_mut().insert(Crowded);
             }
-            request.extensions_mut().insert(peer.clone());
-            request.extensions_mut().insert(connection.clone());
-            let answers = answers.clone();
+            let (answers, accepted) = (answers.clone(), Arc::clone(&accepted));
             async move {
-                let (head, body) = answer(answers, request.map(Body::new)).await.into_parts();
+                let (head, body) = answers.answer(request.map(Body::new), accepted).await.into_parts();
                 let guard = match head.status {
                     http::StatusCode::SWITCHING_PROTOCOLS => {
                         guard.upgraded();
@@ -317,7 +337,8 @@ async fn serve_connection<S>(
 /// Both versions of HTTP, with bounds on everything that a client could make grow.
 fn builder() -> auto::Builder<TokioExecutor> {
     let mut builder = auto::Builder::new(TokioExecutor::new());
-    builder.http1().timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT).max_buf_size(MAX_HEAD_BYTES);
+    // How long a head may take is part of how long a connection may be idle. The library's own time limit would set a timer for each request.
+    builder.http1().header_read_timeout(None::<Duration>).max_buf_size(MAX_HEAD_BYTES);
     builder
         .http2()
         .timer(TokioTimer::new())
@@ -325,14 +346,8 @@ fn builder() -> auto::Builder<TokioExecutor> {
         .max_header_list_size(MAX_HEAD_BYTES as u32)
         .max_pending_accept_reset_streams(MAX_RESETS)
         .max_local_error_reset_streams(MAX_RESETS)
-        .keep_alive_interval(HEAD_TIMEOUT)
-        .keep_alive_timeout(HEAD_TIMEOUT);
+        .max_send_buf_size(SEND_BUFFER)
+        .keep_alive_interval(PING_TIMEOUT)
+        .keep_alive_timeout(PING_TIMEOUT);
     builder
-}
-
-async fn answer(service: impl Answers, request: http::Request<Body>) -> http::Response<Body> {
-    match service.oneshot(request).await {
-        Ok(response) => response,
-        Err(never) => match never {},
-    }
 }

@@ -94,3 +94,38 @@ async fn connections_that_say_nothing_keep_nobody_waiting() {
     another_is_answered(&daemon).await;
     unharmed(&daemon, before).await;
 }
+
+/// Whoever makes up where they are begins handshakes that cannot go on: what the daemon answers reaches nobody.
+#[tokio::test]
+async fn handshakes_that_cannot_go_on_keep_nobody_out() {
+    let place = Place::new();
+    let daemon = place.start().await;
+    let local = credentials(&daemon).await;
+    let before = peak(&daemon);
+    let any = (Ipv4Addr::LOCALHOST, 0);
+    let (inside, outside) = (UdpSocket::bind(any).unwrap(), UdpSocket::bind(any).unwrap());
+    inside.set_read_timeout(Some(Duration::from_secs(1))).unwrap();
+    outside.connect(quic_address(&daemon)).unwrap();
+    let relay = inside.local_addr().unwrap();
+    let relaying = std::thread::spawn(move || {
+        let (mut packet, mut relayed) = (vec![0; 64 * 1024], 0);
+        // Until nothing has come for a while.
+        while let Ok(length) = inside.recv(&mut packet) {
+            let _ = outside.send(&packet[..length]);
+            relayed += 1;
+        }
+        relayed
+    });
+    let tls = local.client_config(&[ALPN], TlsVersions::Tls13Only).unwrap();
+    let crypto = quinn::crypto::rustls::QuicClientConfig::try_from(tls).unwrap();
+    let config = quinn::ClientConfig::new(std::sync::Arc::new(crypto));
+    let endpoint = quinn::Endpoint::client(any.into()).unwrap();
+    // More than all that the daemon takes.
+    let begun: Vec<_> = (0..300).map(|_| endpoint.connect_with(config.clone(), relay, "localhost").unwrap()).collect();
+    for _ in 0..5 {
+        another_is_answered(&daemon).await;
+    }
+    unharmed(&daemon, before).await;
+    drop((begun, endpoint));
+    assert!(relaying.join().unwrap() >= 300);
+}

@@ -52,6 +52,20 @@ impl Engine {
 }
 
 impl CanvasFollower {
+    /// Waits until the next look gives something, or the end, without reading any of it: whoever bounds what readers hold asks first. Cancel-safe.
+    pub async fn ready(&mut self) {
+        while !self.over {
+            self.bell.mark_unchanged();
+            let id = self.canvas_id;
+            let found = self.engine.query(move |reader| projections::canvas_version(reader.connection(), id)).await;
+            // What is wrong is told by the look itself.
+            let Ok(Some((version, closed))) = found else { return };
+            if version > self.seen || closed || self.bell.changed().await.is_err() {
+                return;
+            }
+        }
+    }
+
     /// The next steps; nothing once the canvas is closed and everything was told. Cancel-safe.
     ///
     /// # Errors
