@@ -47,17 +47,19 @@ class Plan:
     classification: Classification
     asked: tuple[Step, ...] = ()
     """The task's calls as they are without any attacker, which is all that a planner can know before it reads."""
-    lists: tuple[tuple[str, frozenset[str]], ...] = ()
-    """What the reading calls of the task list, without any attacker: the tool, and the texts of its result."""
+    lists: tuple[tuple[str, frozenset[str | float]], ...] = ()
+    """What the reading calls of the task list, without any attacker: the tool, and the texts and numbers of its result."""
 
     def listed_by(self, value: Any) -> str | None:
         """The last reading tool of the task whose result has a value as a whole."""
-        return next((tool for tool, texts in reversed(self.lists) if value in texts), None) if isinstance(value, str) else None
+        if isinstance(value, bool) or not isinstance(value, str | int | float):
+            return None
+        return next((tool for tool, values in reversed(self.lists) if value in values), None)
 
     def mentioned_by(self, step: Step) -> str | None:
         """The first other reading tool of the task that has the text arguments of a call somewhere in its result."""
         texts = step.texts().values()
-        return next((tool for tool, held in self.lists if tool != step.tool and all(any(text in one for one in held) for text in texts)), None)
+        return next((tool for tool, held in self.lists if tool != step.tool and all(any(text in one for one in held if isinstance(one, str)) for text in texts)), None)
 
     @property
     def task_effects(self) -> list[Step]:
@@ -101,24 +103,24 @@ def _asked(suite: str, user_task: str) -> tuple[Step, ...]:
 
 
 @lru_cache(maxsize=1024)
-def _lists(suite: str, user_task: str) -> tuple[tuple[str, frozenset[str]], ...]:
+def _lists(suite: str, user_task: str) -> tuple[tuple[str, frozenset[str | float]], ...]:
     world = worlds.World(suite, user_task)
     known = load_classification(suite)
     found = []
     for step in _asked(suite, user_task):
         world.call(step.tool, step.arguments)
         if not known.is_consequential(step.tool):
-            found.append((step.tool, frozenset(_texts(world.executed[-1].value))))
+            found.append((step.tool, frozenset(_scalars(world.executed[-1].value))))
     return tuple(found)
 
 
-def _texts(value: Any) -> Iterator[str]:
-    """Every text in a result, as a whole."""
-    if isinstance(value, str):
+def _scalars(value: Any) -> Iterator[str | float]:
+    """Every text and number in a result, as a whole."""
+    if isinstance(value, str | int | float) and not isinstance(value, bool):
         yield value
     elif isinstance(value, dict | list):
         for member in value.values() if isinstance(value, dict) else value:
-            yield from _texts(member)
+            yield from _scalars(member)
 
 
 def _steps(world: worlds.World, task: str) -> tuple[Step, ...]:

@@ -143,6 +143,14 @@ def intended(plan: Plan) -> list[dict[str, Any]]:
             # A flag is what the planner makes of the request, and stands in no text.
             and (isinstance(value, bool) or all(_is_in(part, plan.prompt) for part in _each(value)))
         }
+        # An amount that the request does not have is no more than one that it has, or one that a record of the server has.
+        for name, value in step.arguments.items():
+            if name in places or name in arguments or isinstance(value, bool) or not isinstance(value, int | float):
+                continue
+            if (most := _least_number_from(value, plan.prompt)) is not None:
+                arguments[name] = most
+            elif (tool := plan.listed_by(value)) is not None:
+                arguments[name] = {"each": f"mcp.{plan.suite}.{tool}"}
         # Destinations say whom a call is for; which of several targets is which is said by name.
         if all_named and len(places) > 1:
             arguments |= {name: step.arguments[name] for name in places}
@@ -177,6 +185,12 @@ def _readings(plan: Plan) -> list[dict[str, Any]]:
         if arguments and stated not in found:
             found.append(stated)
     return found
+
+
+def _least_number_from(value: float, text: str) -> float | None:
+    """The smallest amount in a text that is no less than a value; a share, a part of a longer word and a date are no amounts."""
+    amounts = (float(found) for found in re.findall(r"(?<![\w.,-])\d+(?:\.\d+)?(?![\w%]|[.,-]\d)", text))
+    return min((amount for amount in amounts if amount >= value), default=None)
 
 
 def _each(value: Any) -> list[Any]:
