@@ -4,18 +4,17 @@
 //!   (`each`) and as a task of the runtime (`task`), against SQLite with a commit per row.
 //! - `append8`, `append64`: appends per second of many writers against SQLite with the same table and rows, once with a commit (and so an
 //!   fsync) per row and once with 64 rows per commit, which is the most that 64 waiting writers can share.
-//! - growth: reading a tape, verifying and opening at 10⁴, 10⁵ and 10⁶ records, with the exponent of the last decade.
+//! - growth: reading a tape, verifying and opening at 10⁴, 10⁵ and 10⁶ records, with the exponent of time over records.
 //!
 //! Rows have a payload of 300 bytes, about the median of a run's records. Left out: projections of the engine, segments being moved.
 //! `PALYRA_FIGURES_RECORDS` caps the sizes for a quick look.
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt as _;
-use std::path::Path;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use palyra_common::{RunId, SessionId, SystemClock, Timestamp};
+use palyra_common::{RunId, SessionId, Timestamp};
 use palyra_figures::{Aim, Report, Samples, exponent, measure};
 use palyra_journal::{Journal, JournalOptions, NewRecord, VerifyOptions, verify};
 use rusqlite::{Connection, params};
@@ -28,6 +27,8 @@ const BATCH: usize = 64;
 const WARM_UP: usize = 128;
 const REPEATS: usize = 11;
 const SINGLE: usize = 400;
+/// Rounds of the figures about growth.
+const ROUNDS: usize = 7;
 const PER_RUN: u64 = 20;
 
 fn main() -> Result<(), Failure> {
@@ -227,64 +228,70 @@ async fn tasks(journal: &Journal, writers: usize, first_run: u128, rows: usize) 
     Ok(began.elapsed().as_secs_f64())
 }
 
+/// Every round measures every size once, so that a slow moment of the machine hits them alike; each exponent is that of one round.
 fn growth(report: &mut Report) -> Result<(), Failure> {
     let cap = std::env::var("PALYRA_FIGURES_RECORDS").ok().and_then(|text| text.parse().ok()).unwrap_or(1_000_000);
     let sizes: Vec<usize> = [10_000, 100_000, 1_000_000].into_iter().filter(|size| *size <= cap).collect();
     let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR"))?;
-    let root = directory.path().join("state");
-    let mut filled = 0;
-    let mut times: [Vec<f64>; 3] = Default::default();
-    for size in &sizes {
-        fill(&root, filled, *size)?;
-        filled = *size;
-        let [tape, check, open] = &mut times;
-        open.push(measure(1, 7, || drop(Journal::open(JournalOptions::at(&root)))).median());
-        let journal = Arc::new(Journal::open(JournalOptions::at(&root))?);
-        let runs = *size as u64 / PER_RUN;
-        let mut next = 0;
-        tape.push(
-            measure(5, 200, || {
-                next = (next + 7919) % runs;
-                let run = RunId::from_u128(1_000 + u128::from(next));
-                let read = journal.read_blocking(move |reader| reader.run_tape(run, 1, usize::MAX));
-                assert_eq!(read.map(|records| records.len() as u64).ok(), Some(PER_RUN));
-            })
-            .median(),
-        );
-        let journal = Arc::try_unwrap(journal).map_err(|_| "still in use")?;
-        runtime()?.block_on(journal.close())?;
-        let began = Instant::now();
-        let found = verify(&root, VerifyOptions::default())?;
-        check.push(began.elapsed().as_secs_f64());
-        assert!(found.problems.is_empty(), "{:?}", found.problems);
-        assert_eq!(found.records, *size as u64);
+    let roots: Vec<PathBuf> = sizes.iter().map(|size| directory.path().join(size.to_string())).collect();
+    for (root, size) in roots.iter().zip(&sizes) {
+        fill(root, *size)?;
+    }
+    let mut rounds: [Vec<Vec<f64>>; 3] = Default::default();
+    for _ in 0..ROUNDS {
+        let mut round: [Vec<f64>; 3] = Default::default();
+        let [tape, check, open] = &mut round;
+        for (root, size) in roots.iter().zip(&sizes) {
+            open.push(measure(1, 7, || drop(Journal::open(JournalOptions::at(root)))).median());
+            tape.push(read_tapes(root, *size)?);
+            let began = Instant::now();
+            let found = verify(root, VerifyOptions::default())?;
+            check.push(began.elapsed().as_secs_f64());
+            assert!(found.problems.is_empty(), "{:?}", found.problems);
+            assert_eq!(found.records, *size as u64);
+        }
+        for (all, one) in rounds.iter_mut().zip(round) {
+            all.push(one);
+        }
     }
     let as_f64: Vec<f64> = sizes.iter().map(|size| *size as f64).collect();
-    for (name, values, aim) in [("tape", &times[0], 0.2), ("verify", &times[1], 1.1), ("open", &times[2], 0.2)] {
-        for (size, value) in sizes.iter().zip(values) {
-            report.figure(&format!("journal.{name}.{size}"), value * 1e3, "ms", None, Aim::None, 1, None);
+    let n = ROUNDS as u64;
+    for (name, rounds, aim) in [("tape", &rounds[0], 0.1), ("verify", &rounds[1], 1.1), ("open", &rounds[2], 0.2)] {
+        for (at, size) in sizes.iter().enumerate() {
+            let times = Samples::from_values(rounds.iter().map(|round| round[at] * 1e3).collect());
+            let times = times.ok_or("no samples")?;
+            let id = format!("journal.{name}.{size}");
+            report.figure(&id, times.median(), "ms", None, Aim::None, n, Some(times.spread()));
         }
-        if let Some(slope) = exponent(&as_f64, values) {
-            report.figure(
-                &format!("journal.{name}.growth"),
-                slope,
-                "exponent",
-                Some("records"),
-                Aim::AtMost(aim),
-                3,
-                None,
-            );
+        let slopes: Option<Vec<f64>> = rounds.iter().map(|round| exponent(&as_f64, round)).collect();
+        if let Some(slopes) = slopes.and_then(Samples::from_values) {
+            let id = format!("journal.{name}.growth");
+            report.figure(&id, slopes.median(), "exponent", Some("records"), Aim::AtMost(aim), n, None);
         }
     }
     Ok(())
 }
 
-fn fill(root: &Path, from: usize, to: usize) -> Result<(), Failure> {
-    let mut options = JournalOptions::at(root);
-    options.clock = Arc::new(SystemClock);
-    let journal = Journal::open(options)?;
-    for first in (from..to).step_by(1_000) {
-        let batch = (first..(first + 1_000).min(to))
+/// The median time to read the tape of one of the runs, whichever; what is old lies in sealed segments.
+fn read_tapes(root: &Path, size: usize) -> Result<f64, Failure> {
+    let journal = Journal::open(JournalOptions::at(root))?;
+    let runs = size as u64 / PER_RUN;
+    let mut next = 0;
+    // As many beforehand as there are threads and segments to open.
+    let times = measure(200, 1_000, || {
+        next = (next + 7919) % runs;
+        let run = RunId::from_u128(1_000 + u128::from(next));
+        let read = journal.read_blocking(move |reader| reader.run_tape(run, 1, usize::MAX));
+        assert_eq!(read.map(|records| records.len() as u64).ok(), Some(PER_RUN));
+    });
+    runtime()?.block_on(journal.close())?;
+    Ok(times.median())
+}
+
+fn fill(root: &Path, size: usize) -> Result<(), Failure> {
+    let journal = Journal::open(JournalOptions::at(root))?;
+    for first in (0..size).step_by(1_000) {
+        let batch = (first..(first + 1_000).min(size))
             .map(|n| record(n, RunId::from_u128(1_000 + (n as u64 / PER_RUN) as u128), n as u64 % PER_RUN + 1))
             .collect();
         journal.append_blocking(batch)?;

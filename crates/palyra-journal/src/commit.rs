@@ -1,7 +1,6 @@
 //! One transaction of the writer: records, chain, seals, projections and checkpoints change together or not at all.
 
 use std::collections::HashMap;
-use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,7 +22,7 @@ use crate::position::Position;
 use crate::projection::Projection;
 use crate::record::{Entry, Head, hash_of};
 use crate::row;
-use crate::run_heads::{RunHeads, last_run_seq};
+use crate::run_heads::{RunHeads, last_number, last_run_seq};
 use crate::table_digests::{Snapshot, TableDigests};
 use crate::tables;
 
@@ -48,7 +47,17 @@ const NEARLY_FULL: u64 = 256 * 1024;
 pub(crate) struct Batch {
     pub(crate) entries: Vec<Entry>,
     pub(crate) bytes: usize,
+    pub(crate) during_outage: DuringOutage,
     pub(crate) reply: oneshot::Sender<Result<Appended, JournalError>>,
+}
+
+/// What becomes of a batch that the store cannot take now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum DuringOutage {
+    /// It is refused, and whoever appended it decides.
+    Refused,
+    /// It is kept and written as soon as the store can be written again.
+    Kept,
 }
 
 /// The writing half of a journal.
@@ -330,7 +339,7 @@ impl Committer {
             Some(last) => *last,
             None if found == 1 && RunHeads::get(&self.connection, run)?.is_none() => 0,
             None => last_run_seq(&self.connection, run, |segment| {
-                db::open_sealed(&self.layout.segment(&segment.file)).map(Rc::new)
+                last_number(&db::open_sealed(&self.layout.segment(&segment.file))?, run)
             })?,
         };
         let expected = last + 1;

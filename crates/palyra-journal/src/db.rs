@@ -71,7 +71,8 @@ pub(crate) fn open_sealed(path: &Path) -> Result<Connection, JournalError> {
     let connection = Connection::open_with_flags(format!("file:{}?immutable=1", uri_path(path)), flags)?;
     harden(&connection)?;
     connection.pragma_update(None, "query_only", true)?;
-    connection.pragma_update(None, "cache_size", -1_000)?;
+    // Many are open at once: see `segment_pool`.
+    connection.pragma_update(None, "cache_size", -512)?;
     Ok(connection)
 }
 

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::future::Future;
 use std::path::PathBuf;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::task::{Context, Poll};
@@ -22,7 +22,7 @@ use crate::backup;
 use crate::block::block_on;
 use crate::checkpoint::SignedCheckpoint;
 use crate::collect::{Collected, collect};
-use crate::commit::Batch;
+use crate::commit::{Batch, DuringOutage};
 use crate::error::JournalError;
 use crate::first_commit::FirstCommit;
 use crate::health::{Finding, Severity, state_health};
@@ -38,6 +38,9 @@ use crate::restored;
 use crate::restores::{Acknowledgement, Restore, Restores};
 use crate::shared::Shared;
 use crate::writer::{Command, Writer};
+
+/// Pause before a batch is offered again to a store that cannot be written now.
+const RETRY_PAUSE: Duration = Duration::from_millis(250);
 
 /// Where a batch came to stand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -119,10 +122,10 @@ impl Journal {
     /// `state_in_use`, `journal_damaged`, `journal_schema_newer`, `journal_key_unusable`, or what the file system said.
     pub fn open(options: JournalOptions) -> Result<Self, JournalError> {
         let (parts, key) = open::open(&options)?;
-        let layout = Layout::new(options.root);
+        let layout = Layout::new(options.root.clone());
         let shared = Arc::clone(&parts.shared);
         let (commands, received) = mpsc::channel();
-        let readers = ReaderPool::start(&layout, options.readers)?;
+        let readers = ReaderPool::start(&layout, &options)?;
         let writer = Writer::new(parts, received, commands.clone())?;
         let thread = std::thread::Builder::new()
             .name("journal-write".to_owned())
@@ -196,9 +199,41 @@ impl Journal {
         appended
     }
 
+    /// As [`Journal::append`], and waits while the store cannot be written: for the record of something that has happened already. Ends with the failure if
+    /// `give_up` ends first.
+    ///
+    /// # Errors
+    /// Why the whole batch was refused, or why it could not be written before `give_up` ended.
+    pub async fn append_patiently(
+        &self,
+        batch: Vec<NewRecord>,
+        give_up: impl Future<Output = ()>,
+    ) -> Result<Appended, JournalError> {
+        let mut give_up = pin!(give_up);
+        loop {
+            match self.append(batch.clone()).await {
+                Err(error) if error.is_transient() => {
+                    tracing::warn!(%error, "waiting for the journal");
+                    if tokio::time::timeout(RETRY_PAUSE, give_up.as_mut()).await.is_ok() {
+                        return Err(error);
+                    }
+                }
+                appended => return appended,
+            }
+        }
+    }
+
+    /// Puts a batch in line that nobody waits for. While the store cannot be written it is kept, in memory, and written as soon as that is possible.
+    ///
+    /// # Errors
+    /// If it cannot be taken at all: too much waits already, or the journal was closed.
+    pub fn append_detached(&self, batch: Vec<NewRecord>) -> Result<(), JournalError> {
+        self.send(batch, DuringOutage::Kept).map(drop)
+    }
+
     /// Puts a batch in line, in the order of the calls. Dropping the answer does not cancel it.
     pub fn append_nowait(&self, batch: Vec<NewRecord>) -> PendingAppend {
-        let state = match self.send(batch) {
+        let state = match self.send(batch, DuringOutage::Refused) {
             Ok(answer) => Pending::Sent(answer),
             Err(error) => Pending::Refused(Some(error)),
         };
@@ -213,7 +248,11 @@ impl Journal {
         self.append_nowait(batch).wait()
     }
 
-    fn send(&self, batch: Vec<NewRecord>) -> Result<oneshot::Receiver<Result<Appended, JournalError>>, JournalError> {
+    fn send(
+        &self,
+        batch: Vec<NewRecord>,
+        during_outage: DuringOutage,
+    ) -> Result<oneshot::Receiver<Result<Appended, JournalError>>, JournalError> {
         if batch.is_empty() {
             return Err(JournalError::invalid("a batch needs at least one record"));
         }
@@ -222,7 +261,7 @@ impl Journal {
         let records = entries.len() as u64;
         self.inner.shared.reserve(records, bytes as u64)?;
         let (reply, answer) = oneshot::channel();
-        if self.inner.commands.send(Command::Append(Batch { entries, bytes, reply })).is_err() {
+        if self.inner.commands.send(Command::Append(Batch { entries, bytes, during_outage, reply })).is_err() {
             self.inner.shared.taken(records, bytes as u64);
             return Err(JournalError::Closed);
         }
@@ -249,6 +288,23 @@ impl Journal {
         read: impl FnOnce(&Reader) -> Result<T, JournalError> + Send + 'static,
     ) -> Result<T, JournalError> {
         self.inner.readers.read_blocking(read)
+    }
+
+    /// Whether reads succeed: what the last one came to, or what another one comes to if that failed.
+    ///
+    /// # Errors
+    /// `storage_failed`, as the read that failed.
+    pub async fn check_reads(&self) -> Result<(), JournalError> {
+        match self.inner.readers.failure() {
+            None => Ok(()),
+            Some(_) => self.read(Reader::head).await.map(drop),
+        }
+    }
+
+    /// Why the last read failed, if the operating system failed it.
+    #[must_use]
+    pub fn failed_read(&self) -> Option<JournalError> {
+        self.inner.readers.failure()
     }
 
     /// The end of the log that is durable now.

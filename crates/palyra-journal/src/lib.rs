@@ -49,6 +49,7 @@ mod row;
 mod run_heads;
 mod salvage;
 mod seal;
+mod segment_pool;
 mod segments;
 mod shared;
 mod table_digests;

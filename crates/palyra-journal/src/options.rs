@@ -28,7 +28,7 @@ pub struct JournalOptions {
     pub clock: Arc<dyn Clock>,
     /// Tables derived from the log.
     pub projections: Vec<Arc<dyn Projection>>,
-    /// Makes commits fail or stop, for tests.
+    /// Makes commits and reads fail or stop, for tests.
     pub faults: Option<Arc<dyn FaultInjector>>,
 }
 
@@ -71,7 +71,7 @@ impl fmt::Debug for JournalOptions {
     }
 }
 
-/// Called around every commit, so that tests can make the store fail or stop the process at a known point.
+/// Called around every commit and before every read, so that tests can make the store fail or stop the process at a known point.
 pub trait FaultInjector: Send + Sync {
     /// Before the `commit`-th commit since the journal was opened (from 1). An error refuses the whole group.
     ///
@@ -82,5 +82,13 @@ pub trait FaultInjector: Send + Sync {
     /// After that commit is durable and before anybody is told.
     fn after_commit(&self, commit: u64) {
         let _ = commit;
+    }
+
+    /// Before a read of [`Journal::read`](crate::Journal::read) begins. An error fails that read alone.
+    ///
+    /// # Errors
+    /// Whatever the store shall appear to have failed with.
+    fn before_read(&self) -> io::Result<()> {
+        Ok(())
     }
 }

@@ -13,7 +13,9 @@ use tokio::sync::{Semaphore, oneshot};
 use crate::block::block_on;
 use crate::error::JournalError;
 use crate::layout::Layout;
+use crate::options::{FaultInjector, JournalOptions};
 use crate::reader::Reader;
+use crate::segment_pool::SegmentPool;
 
 /// Reads that async callers may have waiting.
 const PLACES: usize = 1024;
@@ -32,6 +34,18 @@ pub(crate) struct ReaderPool {
 struct Shared {
     queue: Mutex<Queue>,
     wake: Condvar,
+    /// Why the last read failed, if the operating system failed it.
+    failure: Mutex<Option<JournalError>>,
+}
+
+impl Shared {
+    fn note<T>(&self, outcome: &Result<T, JournalError>) {
+        let failed = outcome.as_ref().err().filter(|error| error.is_transient());
+        let mut failure = lock(&self.failure);
+        if failed.is_some() || failure.is_some() {
+            *failure = failed.cloned();
+        }
+    }
 }
 
 impl std::fmt::Debug for Shared {
@@ -54,14 +68,17 @@ enum State {
 }
 
 impl ReaderPool {
-    pub(crate) fn start(layout: &Layout, threads: usize) -> Result<Self, JournalError> {
+    pub(crate) fn start(layout: &Layout, options: &JournalOptions) -> Result<Self, JournalError> {
         let shared = Arc::new(Shared::default());
+        let segments = Arc::<SegmentPool>::default();
         let mut handles = Vec::new();
-        for number in 0..threads.max(1) {
-            let (shared, layout) = (Arc::clone(&shared), layout.clone());
+        for number in 0..options.readers.max(1) {
+            let source =
+                Source { layout: layout.clone(), segments: Arc::clone(&segments), faults: options.faults.clone() };
+            let shared = Arc::clone(&shared);
             let handle = std::thread::Builder::new()
                 .name(format!("journal-read-{number}"))
-                .spawn(move || serve(&shared, &layout))
+                .spawn(move || serve(&shared, &source))
                 .map_err(|e| JournalError::file("start a reader for", "journal", e))?;
             handles.push(handle);
         }
@@ -93,9 +110,12 @@ impl ReaderPool {
         F: FnOnce(&Reader) -> Result<T, JournalError> + Send + 'static,
     {
         let (reply, answer) = oneshot::channel();
+        let shared = Arc::clone(&self.shared);
         let job: Job = Box::new(move |reader| {
+            let outcome = reader.and_then(|reader| in_snapshot(reader, read));
+            shared.note(&outcome);
             // Nobody may be waiting any more; the answer is then dropped.
-            let _ = reply.send(reader.and_then(|reader| in_snapshot(reader, read)));
+            let _ = reply.send(outcome);
         });
         let mut queue = lock(&self.shared.queue);
         if queue.state == State::Closed {
@@ -105,6 +125,11 @@ impl ReaderPool {
         drop(queue);
         self.shared.wake.notify_one();
         Ok(answer)
+    }
+
+    /// Why the last read failed, if the operating system failed it.
+    pub(crate) fn failure(&self) -> Option<JournalError> {
+        lock(&self.shared.failure).clone()
     }
 
     /// Lets the reads that wait finish, then stops the threads. A read itself may be what lets go of the journal last; its thread is not waited for and ends
@@ -127,7 +152,25 @@ fn in_snapshot<T>(reader: &Reader, read: impl FnOnce(&Reader) -> Result<T, Journ
     result
 }
 
-fn serve(shared: &Shared, layout: &Layout) {
+/// What a thread reads from.
+struct Source {
+    layout: Layout,
+    segments: Arc<SegmentPool>,
+    faults: Option<Arc<dyn FaultInjector>>,
+}
+
+impl Source {
+    fn open(&self) -> Result<Reader, JournalError> {
+        Reader::sharing(&self.layout, Arc::clone(&self.segments))
+    }
+
+    fn inject_fault(&self) -> Result<(), JournalError> {
+        let Some(faults) = &self.faults else { return Ok(()) };
+        faults.before_read().map_err(|error| JournalError::file("read", self.layout.database(), error))
+    }
+}
+
+fn serve(shared: &Shared, source: &Source) {
     let mut reader = None;
     loop {
         let job = {
@@ -144,12 +187,13 @@ fn serve(shared: &Shared, layout: &Layout) {
         };
         let opened = match reader.take() {
             Some(reader) => Ok(reader),
-            None => Reader::open(layout),
+            None => source.open(),
         };
         match opened {
             Ok(open) => {
+                let readable = source.inject_fault().map(|()| &open);
                 // A panic in a caller's closure is that caller's defect; the thread and the other callers go on.
-                if catch_unwind(AssertUnwindSafe(|| job(Ok(&open)))).is_ok() {
+                if catch_unwind(AssertUnwindSafe(|| job(readable))).is_ok() {
                     reader = Some(open);
                 }
             }

@@ -3,9 +3,8 @@
 //! INVARIANT: the live table is asked only for records after the last sealed one. While a sealed range is being trimmed from
 //! the live table, its rows exist twice and are read from the segment.
 
-use std::cell::RefCell;
 use std::ops::ControlFlow;
-use std::rc::Rc;
+use std::sync::Arc;
 
 use palyra_common::{Digest, RunId};
 use rusqlite::{Connection, OptionalExtension as _, Params};
@@ -19,11 +18,12 @@ use crate::layout::Layout;
 use crate::position::Position;
 use crate::record::{Head, StoredRecord};
 use crate::row::{self, COLUMNS, RawRecord};
-use crate::run_heads::{RunHeads, last_run_seq};
+use crate::run_heads::{RunHeads, last_number, last_run_seq};
+use crate::segment_pool::SegmentPool;
 use crate::segments::{self, SegmentRow};
 
-/// Open segment files that one reader keeps.
-const OPEN_SEGMENTS: usize = 4;
+/// The records of a run, from a number of the run on.
+const ON_TAPE: &str = "WHERE run_id = ?1 AND run_seq >= ?2 ORDER BY run_seq LIMIT ?3";
 
 /// What looks at records until it has enough.
 type Each<'a> = dyn FnMut(StoredRecord) -> Result<ControlFlow<()>, JournalError> + 'a;
@@ -33,7 +33,7 @@ pub struct Reader {
     connection: Connection,
     layout: Layout,
     artifacts: ArtifactStore,
-    open: RefCell<Vec<(String, Rc<Connection>)>>,
+    segments: Arc<SegmentPool>,
 }
 
 impl std::fmt::Debug for Reader {
@@ -44,12 +44,14 @@ impl std::fmt::Debug for Reader {
 
 impl Reader {
     pub(crate) fn open(layout: &Layout) -> Result<Self, JournalError> {
-        Ok(Self::over(db::open_reader(&layout.database())?, layout))
+        Self::sharing(layout, Arc::default())
     }
 
-    pub(crate) fn over(connection: Connection, layout: &Layout) -> Self {
-        let artifacts = ArtifactStore::new(layout.artifacts_dir());
-        Self { connection, layout: layout.clone(), artifacts, open: RefCell::default() }
+    /// One that shares segments with others.
+    pub(crate) fn sharing(layout: &Layout, segments: Arc<SegmentPool>) -> Result<Self, JournalError> {
+        let (connection, artifacts) =
+            (db::open_reader(&layout.database())?, ArtifactStore::new(layout.artifacts_dir()));
+        Ok(Self { connection, layout: layout.clone(), artifacts, segments })
     }
 
     /// The database, for the queries of projections.
@@ -130,12 +132,10 @@ impl Reader {
         while found.len() < limit
             && let Some(segment) = segments::holding_or_after(&self.connection, from)?
         {
-            let connection = self.segment(&segment)?;
-            let rows = select(
-                &connection,
-                "WHERE seq >= ?1 ORDER BY seq LIMIT ?2",
-                (to_sql(from), to_sql((limit - found.len()) as u64)),
-            )?;
+            let wanted = (to_sql(from), to_sql((limit - found.len()) as u64));
+            let rows = self.in_segment(&segment, |connection| {
+                select(connection, "WHERE seq >= ?1 ORDER BY seq LIMIT ?2", wanted)
+            })?;
             self.complete(rows, &mut found)?;
             from = segment.last_seq + 1;
         }
@@ -186,31 +186,22 @@ impl Reader {
         let id = run.to_u128().to_be_bytes();
         let mut found = Vec::new();
         let mut next = from_run_seq.max(1);
+        let sealed = segments::sealed_through(&self.connection)?;
         let mut from = head.first_seq;
-        while found.len() < limit
-            && let Some(segment) = segments::holding_or_after(&self.connection, from)?
-        {
-            if segment.first_seq > head.last_seq_at_most {
-                break;
-            }
-            let connection = self.segment(&segment)?;
-            let rows = select(
-                &connection,
-                "WHERE run_id = ?1 AND run_seq >= ?2 ORDER BY run_seq LIMIT ?3",
-                (id, to_sql(next), to_sql((limit - found.len()) as u64)),
-            )?;
+        while found.len() < limit && from <= sealed.min(head.last_seq_at_most) {
+            let segment = segments::holding(&self.connection, from)?;
+            let wanted = (id, to_sql(next), to_sql((limit - found.len()) as u64));
+            let rows = self.in_segment(&segment, |connection| select(connection, ON_TAPE, wanted))?;
             if let Some(last) = rows.last().and_then(|row| row.record.run_seq) {
                 next = last + 1;
             }
             self.complete(rows, &mut found)?;
             from = segment.last_seq + 1;
         }
-        if found.len() < limit {
-            let rows = select(
-                &self.connection,
-                "WHERE run_id = ?1 AND run_seq >= ?2 ORDER BY run_seq LIMIT ?3",
-                (id, to_sql(next), to_sql((limit - found.len()) as u64)),
-            )?;
+        // A run whose records are all sealed has none in the live table.
+        if found.len() < limit && head.last_seq_at_most > sealed {
+            let wanted = (id, to_sql(next), to_sql((limit - found.len()) as u64));
+            let rows = select(&self.connection, ON_TAPE, wanted)?;
             self.complete(rows, &mut found)?;
         }
         Ok(found)
@@ -221,7 +212,9 @@ impl Reader {
     /// # Errors
     /// What reading failed with.
     pub fn last_run_seq(&self, run: RunId) -> Result<u64, JournalError> {
-        last_run_seq(&self.connection, run, |segment| self.segment(segment))
+        last_run_seq(&self.connection, run, |segment| {
+            self.in_segment(segment, |connection| last_number(connection, run))
+        })
     }
 
     /// Calls `each` for every record from a number on, one at a time, in constant memory.
@@ -240,8 +233,7 @@ impl Reader {
     pub(crate) fn each_while(&self, from_seq: u64, each: &mut Each<'_>) -> Result<(), JournalError> {
         let mut from = from_seq.max(1);
         while let Some(segment) = segments::holding_or_after(&self.connection, from)? {
-            let connection = self.segment(&segment)?;
-            if self.stream(&connection, from, each)?.is_break() {
+            if self.in_segment(&segment, |connection| self.stream(connection, from, each))?.is_break() {
                 return Ok(());
             }
             from = segment.last_seq + 1;
@@ -269,7 +261,7 @@ impl Reader {
         while next < to
             && let Some(segment) = segments::holding_or_after(&self.connection, next)?
         {
-            hashes_in(&*self.segment(&segment)?, next, to, &mut hashes)?;
+            self.in_segment(&segment, |connection| hashes_in(connection, next, to, &mut hashes))?;
             next = segment.last_seq + 1;
         }
         if next < to {
@@ -322,21 +314,12 @@ impl Reader {
         Ok(())
     }
 
-    /// The connection to a segment, opened on first use.
-    fn segment(&self, segment: &SegmentRow) -> Result<Rc<Connection>, JournalError> {
-        let mut open = self.open.borrow_mut();
-        if let Some(at) = open.iter().position(|(file, _)| *file == segment.file) {
-            let entry = open.remove(at);
-            let connection = Rc::clone(&entry.1);
-            open.push(entry);
-            return Ok(connection);
-        }
-        let connection = Rc::new(db::open_sealed(&self.layout.segment(&segment.file))?);
-        if open.len() >= OPEN_SEGMENTS {
-            open.remove(0);
-        }
-        open.push((segment.file.clone(), Rc::clone(&connection)));
-        Ok(connection)
+    fn in_segment<T>(
+        &self,
+        segment: &SegmentRow,
+        read: impl FnOnce(&Connection) -> Result<T, JournalError>,
+    ) -> Result<T, JournalError> {
+        self.segments.with(&self.layout, segment, read)
     }
 }
 

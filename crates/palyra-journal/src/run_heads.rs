@@ -1,7 +1,5 @@
 //! Where the tape of each run lies in the log, and how it ends.
 
-use std::rc::Rc;
-
 use palyra_common::RunId;
 use rusqlite::{Connection, OptionalExtension as _, params};
 
@@ -72,11 +70,11 @@ impl Projection for RunHeads {
     }
 }
 
-/// The last number on a run's tape; zero for a run that has none. `open` opens a sealed segment.
+/// The last number on a run's tape; zero for a run that has none. `last_in` says it for a sealed segment.
 pub(crate) fn last_run_seq(
     live: &Connection,
     run: RunId,
-    open: impl Fn(&SegmentRow) -> Result<Rc<Connection>, JournalError>,
+    last_in: impl Fn(&SegmentRow) -> Result<Option<u64>, JournalError>,
 ) -> Result<u64, JournalError> {
     // Segments take the oldest records, so a run that is in the live table has its last record there.
     if let Some(last) = last_number(live, run)? {
@@ -89,14 +87,14 @@ pub(crate) fn last_run_seq(
         if segment.first_seq > head.last_seq_at_most {
             break;
         }
-        last = last_number(&*open(&segment)?, run)?.unwrap_or(last);
+        last = last_in(&segment)?.unwrap_or(last);
         from = segment.last_seq + 1;
     }
     Ok(last)
 }
 
 /// The last number of a run in one file.
-fn last_number(connection: &Connection, run: RunId) -> Result<Option<u64>, JournalError> {
+pub(crate) fn last_number(connection: &Connection, run: RunId) -> Result<Option<u64>, JournalError> {
     let last: Option<i64> = connection
         .prepare_cached("SELECT MAX(run_seq) FROM records WHERE run_id = ?1 AND run_seq IS NOT NULL")?
         .query_row([run.to_u128().to_be_bytes()], |row| row.get(0))?;

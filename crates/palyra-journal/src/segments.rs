@@ -71,10 +71,11 @@ impl SegmentRow {
 
 /// The segment that holds a record, or else the first one after it.
 pub(crate) fn holding_or_after(connection: &Connection, seq: u64) -> Result<Option<SegmentRow>, JournalError> {
-    let sealed = sealed_through(connection)?;
-    if sealed < seq {
-        return Ok(None);
-    }
+    if sealed_through(connection)? < seq { Ok(None) } else { holding(connection, seq).map(Some) }
+}
+
+/// The segment that holds a sealed record.
+pub(crate) fn holding(connection: &Connection, seq: u64) -> Result<SegmentRow, JournalError> {
     let found = connection
         .prepare_cached(&format!(
             "SELECT {SEGMENT_COLUMNS} FROM segments WHERE first_seq <= ?1 ORDER BY first_seq DESC LIMIT 1"
@@ -82,7 +83,7 @@ pub(crate) fn holding_or_after(connection: &Connection, seq: u64) -> Result<Opti
         .query_row([to_sql(seq)], SegmentRow::from_row)
         .optional()?;
     match found {
-        Some(segment) if segment.last_seq >= seq && segment.name_is_right() => Ok(Some(segment)),
+        Some(segment) if segment.last_seq >= seq && segment.name_is_right() => Ok(segment),
         _ => Err(JournalError::damaged(Position::Record { seq }, "the segment that holds it is not registered")),
     }
 }

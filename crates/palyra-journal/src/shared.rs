@@ -107,6 +107,12 @@ impl Shared {
         self.waiting_bytes.fetch_sub(bytes, Ordering::Relaxed);
     }
 
+    /// Some records that were taken wait once more. There was room for them before.
+    pub(crate) fn waits_again(&self, records: u64, bytes: u64) {
+        self.waiting.fetch_add(records, Ordering::Relaxed);
+        self.waiting_bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
     /// The writer is gone, in good order or not.
     pub(crate) fn end(&self) {
         self.ended.store(true, Ordering::Release);

@@ -9,6 +9,7 @@
 //! not beside the writer, because the log starts over only when a fold has caught up with it; a log that starts over stays short, and
 //! syncing a file that no longer grows takes half the time.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError};
 use std::time::{Duration, Instant};
@@ -17,7 +18,7 @@ use tokio::sync::oneshot;
 
 use crate::anchor::Anchors;
 use crate::checkpoint::{self, SignedCheckpoint};
-use crate::commit::{Batch, Committer};
+use crate::commit::{Batch, Committer, DuringOutage};
 use crate::convert::to_sql;
 use crate::error::JournalError;
 use crate::layout::Layout;
@@ -86,6 +87,8 @@ pub(crate) struct Writer {
     commits_since_trim: u64,
     bytes_since_fold: u64,
     last_group: usize,
+    /// Batches that nobody waits for and that the store could not take, in their order.
+    kept: VecDeque<Batch>,
     _lock: WriterLock,
 }
 
@@ -123,6 +126,7 @@ impl Writer {
             commits_since_trim: 0,
             bytes_since_fold: 0,
             last_group: 0,
+            kept: VecDeque::new(),
             _lock: parts.lock,
         })
     }
@@ -229,6 +233,14 @@ impl Writer {
             }
         }
         self.last_group = group.len();
+        self.commit(group);
+        left_over
+    }
+
+    /// Commits a group and answers its callers.
+    fn commit(&mut self, mut group: Vec<Batch>) {
+        let records: usize = group.iter().map(|batch| batch.entries.len()).sum();
+        let bytes: usize = group.iter().map(|batch| batch.bytes).sum();
         self.shared.taken(records as u64, bytes as u64);
         self.bytes_since_fold += bytes as u64 + records as u64 * 512 + 16 * 1024;
         let before = self.committer.head();
@@ -249,6 +261,14 @@ impl Writer {
                     // Folding may need no new room in the database and lets the log start over.
                     self.bytes_since_fold = WAL_BYTES;
                 }
+                if batch.during_outage == DuringOutage::Kept && error.is_transient() {
+                    self.shared.waits_again(batch.entries.len() as u64, batch.bytes as u64);
+                    self.kept.push_back(batch);
+                    continue;
+                }
+            }
+            if let (Err(error), DuringOutage::Kept) = (&outcome, batch.during_outage) {
+                tracing::error!(%error, records = batch.entries.len(), "records that nobody waits for were refused");
             }
             let _ = batch.reply.send(outcome);
         }
@@ -256,7 +276,14 @@ impl Writer {
             self.write_anchor();
         }
         self.commits_since_trim += 1;
-        left_over
+    }
+
+    /// Commits what was kept while the store could not be written, as long as it can be now.
+    fn commit_kept(&mut self) {
+        while !self.kept.is_empty() && self.shared.outage().is_none() {
+            let group = self.kept.drain(..self.kept.len().min(GROUP_RECORDS)).collect();
+            self.commit(group);
+        }
     }
 
     /// Tries whether the store can be written again.
@@ -269,6 +296,7 @@ impl Writer {
                 }
                 self.write_anchor();
                 self.shared.end_outage();
+                self.commit_kept();
             }
             Err(error) => {
                 self.shared.note_failure(&error);
@@ -298,6 +326,7 @@ impl Writer {
 
     /// What is done between groups, never while a caller waits for its commit.
     fn housekeep(&mut self) {
+        self.commit_kept();
         if self.bytes_since_fold >= WAL_BYTES {
             self.bytes_since_fold = 0;
             self.fold_wal();
@@ -390,6 +419,13 @@ impl Writer {
     /// Closes the database in good order.
     fn finish(&mut self) -> Result<(), JournalError> {
         self.maintenance.stop();
+        self.commit_kept();
+        if !self.kept.is_empty() {
+            tracing::error!(
+                batches = self.kept.len(),
+                "records that nobody waits for could not be written before the journal was closed"
+            );
+        }
         // What was appended before closing is committed; what came after is refused when the channel goes.
         self.checkpoint()?;
         let connection = self.committer.connection();
