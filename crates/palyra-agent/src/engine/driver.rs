@@ -657,11 +657,12 @@ impl Driver {
 }
 
 /// Whether the same may succeed later.
-fn is_unavailable(error: &dyn ToStableError) -> bool {
+pub(super) fn is_unavailable(error: &dyn ToStableError) -> bool {
     error.to_stable().category == ErrorCategory::Availability
 }
 
-fn wait_for_journal(run_id: RunId, error: &dyn ToStableError) -> impl Future<Output = ()> + use<> {
+/// The pause before it is tried again.
+pub(super) fn wait_for_journal(run_id: RunId, error: &dyn ToStableError) -> impl Future<Output = ()> + use<> {
     tracing::warn!(%run_id, error = %error.to_stable(), "waiting for the journal");
     tokio::time::sleep(APPEND_RETRY)
 }

@@ -11,6 +11,7 @@ use palyra_common::{RunId, SessionId, StableErrorEnvelope, ToStableError as _};
 use palyra_journal::NewRecord;
 use palyra_models::{Answering, AttemptCost, EmbeddingInput, EmbeddingRequest, Embeddings, ModelProvider, Usage};
 use serde::{Deserialize, Serialize};
+use tokio_util::sync::CancellationToken;
 
 use super::spending::{Assessment, Doubt, NotMade, Own, Payer, Reserved, StatedPrice, assess, hold};
 use super::{Engine, EngineOptions};
@@ -49,6 +50,7 @@ pub(crate) struct EmbeddingsUsed {
 /// One call with what is held for it.
 struct Call<'a> {
     options: &'a EngineOptions,
+    stopping: &'a CancellationToken,
     provider: Arc<dyn ModelProvider>,
     owner: &'a str,
     payer: Payer,
@@ -95,7 +97,8 @@ impl Engine {
             NotMade::NotRecorded(error) => error.to_stable(),
         })?;
         let input = request.input.clone();
-        let call = Call { options, provider: Arc::clone(&provider), owner, payer, input, asked, reservation };
+        let stopping = &self.shared.stopping;
+        let call = Call { options, stopping, provider: Arc::clone(&provider), owner, payer, input, asked, reservation };
         match provider.embed(request).await {
             Ok(Some(embeddings)) => {
                 call.settle(embeddings.asked.clone(), embeddings.input_tokens.ok_or(Doubt::Unreported)).await?;
@@ -195,8 +198,9 @@ impl Call<'_> {
             closes,
         };
         let record = self.options.embeddings_record(&used).map_err(|error| error.to_stable())?;
-        self.options.journal.append(vec![record]).await.map_err(|error| error.to_stable())?;
-        Ok(())
+        // The call is made and paid for, so its bill waits for the journal.
+        let booked = self.options.journal.append_patiently(vec![record], self.stopping.cancelled()).await;
+        booked.map(drop).map_err(|error| error.to_stable())
     }
 }
 

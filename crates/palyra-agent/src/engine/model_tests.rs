@@ -186,10 +186,14 @@ impl TestCall {
         if cost.micro_usd == MicroUsd::ZERO && cost.closes.is_empty() && usage == Usage::default() {
             return Ok(());
         }
-        let options = &self.tests.engine.shared.options;
+        let shared = &self.tests.engine.shared;
+        let options = &shared.options;
         let tested = ModelTested { run_id: self.run_id, session_id: self.session_id, asked, usage, cost };
         let recorded = match options.model_test_record(&tested) {
-            Ok(record) => options.journal.append(vec![record]).await.map(|_| ()).map_err(|error| error.to_stable()),
+            Ok(record) => {
+                let booked = options.journal.append_patiently(vec![record], shared.stopping.cancelled()).await;
+                booked.map(drop).map_err(|error| error.to_stable())
+            }
             Err(error) => Err(error.to_stable()),
         };
         recorded.map_err(|error| {

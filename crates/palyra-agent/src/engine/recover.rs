@@ -6,13 +6,13 @@
 
 use std::sync::Arc;
 
-use palyra_common::{ErrorCategory, RunId, SessionId, ToStableError as _};
+use palyra_common::{RunId, SessionId, ToStableError as _};
 use palyra_journal::{JournalError, NewRecord};
 use palyra_tools::Workspace;
 use tokio::sync::{Semaphore, mpsc};
 use tracing::Instrument as _;
 
-use super::driver::{APPEND_RETRY, Command, Driver};
+use super::driver::{Command, Driver, is_unavailable, wait_for_journal};
 use super::images::Images;
 use super::live_tape::{LiveTape, Weighed};
 use super::{Engine, INBOX, LiveRun};
@@ -98,16 +98,17 @@ impl Engine {
                     tracing::error!(%run_id, %error, "the run cannot be resumed");
                     match self.give_up(run_id, error.to_string()).await {
                         Ok(note) => tape.publish(vec![note]),
+                        Err(error) if is_unavailable(&error) => {
+                            wait_for_journal(run_id, &error).await;
+                            continue;
+                        }
                         Err(error) => {
                             tracing::error!(%run_id, error = %error.to_stable(), "a run that cannot be resumed could not be ended");
                         }
                     }
                     return None;
                 }
-                Err(error) if error.to_stable().category == ErrorCategory::Availability => {
-                    tracing::warn!(%run_id, error = %error.to_stable(), "waiting for the journal");
-                    tokio::time::sleep(APPEND_RETRY).await;
-                }
+                Err(error) if is_unavailable(&error) => wait_for_journal(run_id, &error).await,
                 Err(error) => {
                     tracing::error!(%run_id, error = %error.to_stable(), "the run is not resumed before the next start");
                     return None;

@@ -19,7 +19,7 @@ use palyra_models::{
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
-use crate::support::{Bench, Setup};
+use crate::support::{Bench, FailsOnce, Setup};
 
 /// One token of an answer costs a cent, requests nothing.
 const PRICES: &str = r#"
@@ -155,6 +155,35 @@ async fn a_task_gives_its_output_with_the_join_of_the_labels() {
     assert_eq!(states(&bench).await, ["pending", "running", "succeeded"]);
     let session = bench.engine.session(row.session_id).await.unwrap();
     assert_eq!((session.owner.as_str(), session.key.as_deref()), ("ada", Some("auxiliary")));
+}
+
+#[tokio::test]
+async fn a_journal_that_fails_once_at_any_moment_leaves_no_task_under_way() {
+    let faults = Arc::new(FailsOnce::default());
+    let mut setup = Setup::script("turn = []");
+    setup.provider = Some(Helper::new([r#"{"label":"cross"}"#; 64]));
+    setup.faults = Some(Arc::<FailsOnce>::clone(&faults));
+    let bench = setup.start().await;
+    bench.engine.run_auxiliary(mood()).await.unwrap();
+    for at in 1.. {
+        let before = rows(&bench).await.len();
+        faults.arm(at);
+        let done = bench.engine.run_auxiliary(mood()).await;
+        bench.settle().await;
+        let has_failed = faults.disarm();
+        let rows = rows(&bench).await;
+        let states: Vec<_> = rows.iter().take(rows.len() - before).map(|row| row.state).collect();
+        match done {
+            Ok(_) => assert_eq!(states, [AuxiliaryTaskState::Succeeded], "operation {at}"),
+            Err(error) => {
+                assert!(has_failed, "operation {at}: {error}");
+                assert!(states.iter().all(|state| state.is_terminal()), "operation {at}: {states:?}");
+            }
+        }
+        if !has_failed {
+            break;
+        }
+    }
 }
 
 #[tokio::test]

@@ -14,7 +14,7 @@ use palyra_models::{
 };
 use tempfile::TempDir;
 
-use crate::support::{Bench, Setup};
+use crate::support::{Bench, FailsOnce, Setup};
 
 /// One token costs a cent, of a request and of an answer.
 const PRICES: &str = r#"
@@ -164,6 +164,31 @@ async fn what_is_unknown_or_implausible_is_booked_at_the_worst_case() {
 #[tokio::test]
 async fn a_plausible_report_is_booked_as_it_is() {
     assert_eq!(booked(answer(Some(Usage::plain(700, 260))), Then::End).await, (960, false));
+}
+
+#[tokio::test]
+async fn a_journal_that_fails_once_at_any_moment_fails_no_run_and_loses_no_bill() {
+    let faults = Arc::new(FailsOnce::default());
+    let mut setup = setup(Vendor { events: answer(Some(Usage::plain(700, 260))), then: Then::End });
+    setup.faults = Some(Arc::<FailsOnce>::clone(&faults));
+    let bench = setup.start().await;
+    run(&bench).await;
+    for at in 1.. {
+        faults.arm(at);
+        let created = bench.engine.create_run(bench.task("one")).await;
+        bench.settle().await;
+        let has_failed = faults.disarm();
+        // One that was refused is no run.
+        if let Ok(run) = created {
+            let details = bench.engine.run_details(run.run_id).await.unwrap();
+            assert_eq!(details.row.phase, RunLifecyclePhase::Completed, "operation {at}: {:?}", details.row.detail);
+            let cost = details.cost.unwrap();
+            assert_eq!((cost.micro_usd.0 / CENT, cost.assumed), (960, false), "operation {at}");
+        }
+        if !has_failed {
+            break;
+        }
+    }
 }
 
 #[tokio::test]

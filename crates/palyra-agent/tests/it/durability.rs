@@ -220,3 +220,22 @@ fn a_run_that_cannot_be_rebuilt_is_ended_and_says_why() {
         assert_eq!(calls.load(Ordering::SeqCst), 0);
     });
 }
+
+#[test]
+fn a_run_that_cannot_be_rebuilt_is_ended_as_soon_as_the_journal_can_be_written() {
+    let (directory, run_id) = crash_in_the_call(Hang::ForEver);
+    std::fs::remove_dir_all(directory.path().join("work")).unwrap();
+    let disk = Arc::new(FullDisk::default());
+    disk.0.store(true, Ordering::SeqCst);
+    let (mut setup, _) = once(Hang::No);
+    setup.faults = Some(disk.clone());
+    runtime().block_on(async {
+        let bench = setup.start_in(directory).await;
+        while bench.journal.admission().is_ok() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        assert_eq!(bench.engine.run(run_id).await.unwrap().phase, RunLifecyclePhase::Running);
+        disk.0.store(false, Ordering::SeqCst);
+        bench.follow_until(run_id, is_phase(RunLifecyclePhase::Failed)).await;
+    });
+}

@@ -1,7 +1,8 @@
 //! An engine in a temporary directory, and tools that do what a test wants.
 
+use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -127,6 +128,45 @@ impl Setup {
     }
 }
 
+/// Lets one operation of the journal fail, a commit or a read: the n-th after it was armed.
+#[derive(Debug, Default)]
+pub(crate) struct FailsOnce {
+    left: AtomicU64,
+    has_failed: AtomicBool,
+}
+
+impl FailsOnce {
+    pub(crate) fn arm(&self, at: u64) {
+        self.left.store(at, Ordering::SeqCst);
+    }
+
+    /// Nothing fails from now on. Whether something did.
+    pub(crate) fn disarm(&self) -> bool {
+        self.left.store(0, Ordering::SeqCst);
+        self.has_failed.swap(false, Ordering::SeqCst)
+    }
+
+    fn operation(&self, failure: io::ErrorKind) -> io::Result<()> {
+        let left = self.left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1));
+        if left != Ok(1) {
+            return Ok(());
+        }
+        self.has_failed.store(true, Ordering::SeqCst);
+        Err(failure.into())
+    }
+}
+
+impl FaultInjector for FailsOnce {
+    fn before_commit(&self, _commit: u64) -> io::Result<()> {
+        // Reported at once; what may pass is tried again by the journal itself, and nobody hears of it.
+        self.operation(io::ErrorKind::StorageFull)
+    }
+
+    fn before_read(&self) -> io::Result<()> {
+        self.operation(io::ErrorKind::Other)
+    }
+}
+
 /// What a crash left behind is free once the last thread of the engine before has gone.
 async fn open_when_free(options: JournalOptions) -> Journal {
     for _ in 0..500 {
@@ -146,6 +186,16 @@ pub(crate) struct Bench {
 }
 
 impl Bench {
+    /// Waits until no run is at work and the journal can be written, without reading it.
+    pub(crate) async fn settle(&self) {
+        let settled = async {
+            while self.engine.unfinished() > 0 || self.journal.admission().is_err() {
+                tokio::time::sleep(Duration::from_millis(2)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(20), settled).await.expect("something stays under way");
+    }
+
     pub(crate) fn file(&self, name: &str) -> std::path::PathBuf {
         self.directory.path().join("work").join(name)
     }

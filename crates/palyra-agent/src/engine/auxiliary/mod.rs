@@ -11,6 +11,8 @@ mod line;
 mod records;
 mod task;
 
+use std::sync::Arc;
+
 use palyra_common::{
     AuxiliaryTaskId, AuxiliaryTaskState, Confidentiality, Integrity, Label, SessionId, ToStableError as _,
 };
@@ -113,9 +115,23 @@ impl Engine {
             };
             records.push(self.session_record(ended.kind(), row.session_id, &ended)?);
         }
-        if !records.is_empty() {
-            self.shared.options.journal.append(records).await?;
+        if records.is_empty() {
+            return Ok(());
         }
-        Ok(())
+        match self.shared.options.journal.append(records.clone()).await {
+            // A start on a disk that fails answers all the same; until it is on record, lists show these tasks as under way.
+            Err(error) if error.is_transient() => {
+                tracing::warn!(%error, "cannot record that a restart cancelled auxiliary tasks; trying again");
+                let shared = Arc::clone(&self.shared);
+                self.shared.drivers.spawn(async move {
+                    let given_up = shared.stopping.cancelled();
+                    if let Err(error) = shared.options.journal.append_patiently(records, given_up).await {
+                        tracing::warn!(%error, "the next start cancels these auxiliary tasks");
+                    }
+                });
+                Ok(())
+            }
+            recorded => Ok(recorded.map(drop)?),
+        }
     }
 }

@@ -139,19 +139,22 @@ impl Work {
             return Err(AgentError::Stopping);
         }
         let shared = Arc::clone(&self.shared);
-        shared.options.journal.admission()?;
+        // A run waits with everything that it does for a journal that cannot be written now; whoever asks for a task alone is told.
+        if self.task.run_id.is_none() {
+            shared.options.journal.admission()?;
+        }
         let place = shared.auxiliary.join(self.task.session_id)?;
         for text in self.task.input.texts_mut() {
             shared.options.safety.before_model(text);
         }
         let provider = shared.options.provider.describe().name;
         let pending = self.task.pending(provider, digest_of(&self.task.input));
-        self.record(kind::PENDING, &pending).await?;
+        self.record(kind::PENDING, &pending, self.cancelled()).await?;
         let mut bill = TaskBill::default();
         let worked = async {
             // Held until the task is over.
             let _turn = place.turn().await;
-            self.record(kind::RUNNING, &TaskRunning { task_id: self.task.id }).await?;
+            self.record(kind::RUNNING, &TaskRunning { task_id: self.task.id }, self.cancelled()).await?;
             ask(&shared.options, &self.task, &mut bill).await.map_err(AgentError::from)
         };
         let outcome = tokio::select! {
@@ -161,7 +164,8 @@ impl Work {
             outcome = worked => outcome,
         };
         let ended = self.ended(&outcome, bill.clone());
-        self.record(ended.kind(), &ended).await?;
+        // Also for whoever left: what it cost is in it.
+        self.record(ended.kind(), &ended, shared.stopping.cancelled()).await?;
         outcome.map(|output| AuxiliaryDone {
             task_id: self.task.id,
             output,
@@ -192,11 +196,24 @@ impl Work {
         }
     }
 
-    async fn record(&self, kind: &'static str, payload: &impl Serialize) -> Result<(), AgentError> {
+    /// Ends when nobody wants the task any more or the daemon stops.
+    async fn cancelled(&self) {
+        tokio::select! {
+            () = self.cancel.cancelled() => {}
+            () = self.shared.stopping.cancelled() => {}
+        }
+    }
+
+    async fn record(
+        &self,
+        kind: &'static str,
+        payload: &impl Serialize,
+        give_up: impl Future<Output = ()>,
+    ) -> Result<(), AgentError> {
         let payload = serde_json::to_vec(payload).map_err(|error| AgentError::Internal(error.to_string()))?;
         let options = &self.shared.options;
         let record = NewRecord::new(kind, options.clock.now(), payload).in_session(self.task.session_id);
-        options.journal.append(vec![record]).await?;
+        options.journal.append_patiently(vec![record], give_up).await?;
         Ok(())
     }
 }

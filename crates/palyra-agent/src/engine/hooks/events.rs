@@ -56,19 +56,25 @@ impl Engine {
             let mut occurrence = occurrence;
             let options = &engine.shared.options;
             options.safety.clean(&mut occurrence.payload);
-            engine.record_event(OCCURRED, &occurrence).await?;
+            engine.record_event(OCCURRED, &occurrence, std::future::ready(())).await?;
             let runner = Arc::clone(&options.hooks);
             dispatch.results = ask::all(runner.as_ref(), &options.safety, bindings, occurrence).await;
-            engine.record_event(ANSWERED, &dispatch).await?;
+            // They were asked and may have done something, so what they said waits for the journal.
+            engine.record_event(ANSWERED, &dispatch, engine.shared.stopping.cancelled()).await?;
             Ok(dispatch)
         })
         .await
     }
 
-    async fn record_event(&self, kind: &'static str, payload: &(impl Serialize + Sync)) -> Result<(), AgentError> {
+    async fn record_event(
+        &self,
+        kind: &'static str,
+        payload: &(impl Serialize + Sync),
+        give_up: impl Future<Output = ()> + Send,
+    ) -> Result<(), AgentError> {
         let payload = serde_json::to_vec(payload).map_err(|error| AgentError::Internal(error.to_string()))?;
         let record = NewRecord::new(kind, self.shared.options.clock.now(), payload);
-        self.shared.options.journal.append(vec![record]).await?;
+        self.shared.options.journal.append_patiently(vec![record], give_up).await?;
         Ok(())
     }
 }

@@ -12,6 +12,7 @@ use palyra_models::{
 
 use super::bill::{Answered, Billed};
 use super::{EngineOptions, Meter, NotMade, Payer, reserve};
+use crate::engine::driver::{is_unavailable, wait_for_journal};
 use crate::engine::model_call::open;
 use crate::machine::{Cost, LostTry};
 
@@ -100,7 +101,15 @@ impl MeteredCall {
             if !delay.is_zero() {
                 tokio::time::sleep(delay).await;
             }
-            reserve(&options, &payer, &request).await
+            loop {
+                match reserve(&options, &payer, &request).await {
+                    // Nothing was sent, so nothing is lost by waiting; a failed call might be the end of its run.
+                    Err(NotMade::NotRecorded(error)) if is_unavailable(&error) => {
+                        wait_for_journal(payer.run_id, &error).await;
+                    }
+                    reserved => return reserved,
+                }
+            }
         }));
     }
 
@@ -115,7 +124,6 @@ impl MeteredCall {
                     return Metered::Refused { error: Box::new(exceeded.to_stable()), cost: self.sums.1.clone() };
                 }
                 Err(NotMade::NotRecorded(error)) => {
-                    // The journal will say why soon enough; the machine tries again.
                     let message = format!("the reservation could not be recorded: {}", error.to_stable().message);
                     return self.failed(ModelError::new(ModelErrorClass::Transient, message));
                 }
