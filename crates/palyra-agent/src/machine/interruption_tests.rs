@@ -41,7 +41,20 @@ fn waiting_machines() -> Vec<Machine> {
         compacting(),
         judging(),
         handed_back(),
+        Machine { phase: Phase::Paused(taking_back()), ..started() },
     ]
+}
+
+/// A machine that is about to end, in each way there is.
+fn ending_machines() -> Vec<Machine> {
+    let mut stopping = with_call(ToolVerdict::Permit, Repeatability::NonRepeatable);
+    stopping.step(Input::Cancel { by: "ada".into(), reason: None }, AT).unwrap();
+    vec![stopping, Machine { phase: Phase::Running(taking_back()), ..started() }]
+}
+
+fn taking_back() -> Activity {
+    let ending = Ending::without_answer(TerminationReason::FinalAnswer, None);
+    Activity::TakingBack(Box::new(TakingBack { number: 1, ending, phase: RunLifecyclePhase::Completed }))
 }
 
 fn asking_for_money() -> Machine {
@@ -123,8 +136,9 @@ fn standing(machine: &Machine) -> &'static str {
 }
 
 #[test]
-fn every_way_of_waiting_is_there() {
-    let standing: std::collections::BTreeSet<_> = waiting_machines().iter().map(standing).collect();
+fn every_phase_is_there_that_is_not_over() {
+    let machines = || waiting_machines().into_iter().chain(ending_machines());
+    let standing: std::collections::BTreeSet<_> = machines().map(|machine| standing(&machine)).collect();
     let expected = [
         "approval",
         "compacting",
@@ -136,6 +150,8 @@ fn every_way_of_waiting_is_there() {
         "money",
         "paused",
         "queued",
+        "stopping",
+        "taking back",
         "tools",
     ];
     assert_eq!(standing.into_iter().collect::<Vec<_>>(), expected);
@@ -143,28 +159,54 @@ fn every_way_of_waiting_is_there() {
 
 #[test]
 fn a_run_that_is_ending_has_no_deadline_whatever_the_clock_says() {
-    let mut machine = with_call(ToolVerdict::Permit, Repeatability::NonRepeatable);
-    machine.step(Input::Cancel { by: "ada".into(), reason: None }, AT).unwrap();
-    assert_eq!(standing(&machine), "stopping");
-    for by_ms in [HOUR, -HOUR] {
-        machine.step(Input::ClockAdjusted { by_ms, gap: ClockGap::ClockSet }, AT.shifted(by_ms)).unwrap();
-        assert_eq!((machine.next_deadline(), machine.due(AT.shifted(1000 * HOUR))), (None, Vec::new()));
+    for machine in ending_machines() {
+        for (by_ms, gap) in gaps() {
+            let mut machine = machine.clone();
+            machine.step(Input::ClockAdjusted { by_ms, gap }, AT.shifted(by_ms)).unwrap();
+            assert_eq!((machine.next_deadline(), machine.due(AT.shifted(1000 * HOUR))), (None, Vec::new()));
+        }
     }
+}
+
+/// What can happen to a clock beside a suspend, and what can happen by one.
+fn gaps() -> impl Iterator<Item = (i64, ClockGap)> {
+    let set = [HOUR, 30 * 24 * HOUR, -HOUR, -30 * 24 * HOUR];
+    let both = set.into_iter().flat_map(|by_ms| [(by_ms, ClockGap::ClockSet), (by_ms, ClockGap::DaemonDown)]);
+    both.chain([(HOUR, ClockGap::Suspended)])
 }
 
 #[test]
 fn a_clock_that_was_set_moves_every_deadline_and_meets_none() {
     for machine in waiting_machines() {
-        let (phase, at) = (machine.phase(), standing(&machine));
+        let at = standing(&machine);
         let deadline = machine.next_deadline().unwrap();
-        for by_ms in [HOUR, 30 * 24 * HOUR, -HOUR, -30 * 24 * HOUR] {
+        for (by_ms, gap) in gaps().filter(|(_, gap)| *gap != ClockGap::Suspended) {
             let mut machine = machine.clone();
-            let actions = machine.step(Input::ClockAdjusted { by_ms, gap: ClockGap::ClockSet }, AT.shifted(by_ms));
-            assert_eq!(actions.unwrap(), [], "{phase}");
-            assert_eq!(standing(&machine), at, "{phase}");
-            assert_eq!(machine.next_deadline(), Some(deadline.shifted(by_ms)), "{phase}");
-            assert_eq!(machine.due(deadline.shifted(by_ms - 1)), [], "{phase}");
-            assert_ne!(machine.due(deadline.shifted(by_ms)), [], "{phase}");
+            let actions = machine.step(Input::ClockAdjusted { by_ms, gap }, AT.shifted(by_ms));
+            assert_eq!(actions.unwrap(), [], "{at}");
+            assert_eq!(standing(&machine), at);
+            assert_eq!(machine.next_deadline(), Some(deadline.shifted(by_ms)), "{at}");
+            assert_eq!(machine.due(deadline.shifted(by_ms - 1)), [], "{at}");
+            assert_ne!(machine.due(deadline.shifted(by_ms)), [], "{at}");
+        }
+    }
+}
+
+#[test]
+fn a_machine_that_wakes_up_meets_no_deadline_for_a_while() {
+    for machine in waiting_machines() {
+        let at = standing(&machine);
+        let deadline = machine.next_deadline().unwrap();
+        // All of the time is left when it is suspended, or a second.
+        for asleep in [AT, deadline.shifted(-1_000)] {
+            let (mut machine, awake) = (machine.clone(), asleep.shifted(HOUR));
+            let suspended = Input::ClockAdjusted { by_ms: HOUR, gap: ClockGap::Suspended };
+            assert_eq!(machine.step(suspended, awake).unwrap(), [], "{at}");
+            assert_eq!(standing(&machine), at);
+            let next = deadline.shifted(HOUR).max(awake.plus(AWAKE_GRACE));
+            assert_eq!(machine.next_deadline(), Some(next), "{at}");
+            assert_eq!(machine.due(next.shifted(-1)), [], "{at}");
+            assert_ne!(machine.due(next), [], "{at}");
         }
     }
 }
