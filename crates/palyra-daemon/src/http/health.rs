@@ -33,6 +33,14 @@ pub(super) enum Reader {
     Stranger,
 }
 
+/// Looks up what is not known without reading the journal.
+pub(super) async fn look_up(app: &App) {
+    if let Err(error) = app.journal.check_reads().await {
+        tracing::warn!(%error, "the journal cannot be read");
+    }
+    app.engine.refresh_quarantined_usage().await;
+}
+
 /// The whole answer, with the headers that every answer carries.
 pub(super) async fn show(app: &App, reader: Reader) -> Response {
     let recent = match reader {
@@ -44,7 +52,7 @@ pub(super) async fn show(app: &App, reader: Reader) -> Response {
         Some(body) => body,
         None => {
             // Boxed, since a connection has room set aside for all that is not.
-            Box::pin(app.engine.refresh_quarantined_usage()).await;
+            Box::pin(look_up(app)).await;
             match recent.get(now, happened, || written(app, reader)) {
                 Ok(body) => body,
                 Err(error) => return unwritable(&error),
@@ -92,6 +100,7 @@ struct Happened {
     records: u64,
     unfinished: usize,
     policies_failed: bool,
+    reads_failed: bool,
 }
 
 impl Happened {
@@ -100,6 +109,7 @@ impl Happened {
             records: app.journal.head().count,
             unfinished: app.engine.unfinished(),
             policies_failed: app.policies.last_error().is_some(),
+            reads_failed: app.journal.failed_read().is_some(),
         }
     }
 }
@@ -189,7 +199,8 @@ fn usage(found: QuarantinedUsage) -> ComponentHealth {
 
 fn journal(app: &App) -> ComponentHealth {
     let head = app.journal.head();
-    match app.journal.admission() {
+    let works = app.journal.failed_read().map_or(Ok(()), Err).and_then(|()| app.journal.admission());
+    match works {
         Ok(()) => match app.journal.warnings().into_iter().next() {
             None => ComponentHealth::new("journal", HealthStatus::Ok, format!("{} records", head.count)),
             Some(warning) => {
@@ -219,7 +230,7 @@ mod tests {
     fn a_report_is_told_again_for_a_moment_unless_something_happened() {
         let recent = RecentHealth::default();
         let start = Instant::now();
-        let quiet = Happened { records: 7, unfinished: 0, policies_failed: false };
+        let quiet = Happened { records: 7, unfinished: 0, policies_failed: false, reads_failed: false };
         let get = |after, happened, text: &'static str| {
             recent.get(start + after, happened, || Ok::<_, ()>(Bytes::from_static(text.as_bytes()))).unwrap()
         };
@@ -232,6 +243,7 @@ mod tests {
             (quiet, "it ended"),
             (Happened { records: 8, ..quiet }, "a record came"),
             (Happened { policies_failed: true, ..quiet }, "the policies do not load"),
+            (Happened { reads_failed: true, ..quiet }, "the journal cannot be read"),
         ] {
             assert_eq!(get(MOMENT, happened, text), text);
         }

@@ -25,7 +25,7 @@ use crate::dispatch::{self, Beside, Caller};
 const UNTOLD: &str = "send a credential for details";
 
 pub(super) async fn ready(State(app): State<Arc<App>>, caller: Option<Extension<Caller>>) -> Response {
-    app.engine.refresh_quarantined_usage().await;
+    health::look_up(&app).await;
     let mut reasons = health::components(&app);
     if app.closing.is_cancelled() {
         reasons.push(ComponentHealth::new("daemon", HealthStatus::Failing, "it is stopping"));
