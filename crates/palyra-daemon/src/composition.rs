@@ -381,7 +381,7 @@ async fn serve(parts: Parts<'_>, beside: Beside) -> Result<(), DaemonError> {
         tokio::join!(server.finish(ANSWER_GRACE), grpc.finish(ANSWER_GRACE));
         app.work.close();
         app.work.wait().await;
-        if let Err(refusal) = app.gate.tokens().flush().await {
+        if let Err(refusal) = app.gate.tokens().flush() {
             tracing::warn!(error = %refusal.envelope().message, "cannot record when tokens were last used");
         }
     };

@@ -124,10 +124,13 @@ struct JournalLog(Journal);
 
 impl ConnectionLog for JournalLog {
     fn record(&self, record: ConnectionRecord) {
-        match serde_json::to_vec(&record) {
-            // Put in line and not waited for: the connection is over, and its record follows what was recorded before.
-            Ok(payload) => drop(self.0.append_nowait(vec![NewRecord::new(CONNECTION, record.at, payload)])),
-            Err(error) => tracing::error!(%error, "a connection could not be recorded"),
+        let recorded = serde_json::to_vec(&record).map_err(|error| error.to_string()).and_then(|payload| {
+            // Not waited for: the connection is over, and its record follows what was recorded before.
+            let line = self.0.append_detached(vec![NewRecord::new(CONNECTION, record.at, payload)]);
+            line.map_err(|error| error.to_string())
+        });
+        if let Err(error) = recorded {
+            tracing::error!(error, "a connection could not be recorded");
         }
     }
 }

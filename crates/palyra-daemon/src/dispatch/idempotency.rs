@@ -8,7 +8,7 @@
 
 use palyra_client::command::{Command, Outcome};
 use palyra_common::{Clock as _, Digest, ErrorCategory, StableErrorEnvelope, SystemClock};
-use palyra_journal::FirstCommit;
+use palyra_journal::{FirstCommit, NewRecord};
 
 use super::after_crash::{self, Resolution, Traces};
 use super::caller::Caller;
@@ -81,12 +81,19 @@ pub(super) async fn once(app: &App, caller: &Caller, asked: Asked) -> Result<Ans
     }
     let effect = CommandEffect { by: caller.id().to_owned(), key: key.clone() };
     let effect = FirstCommit::with(records::record(kind::COMMAND_EFFECT, SystemClock.now(), &effect)?);
+    let leaves_traces = !matches!(facts(&asked.command).traces, Traces::None);
     let outcome = effect.scope(carry_out(app, caller, asked)).await;
-    let result = match &outcome {
-        Ok(outcome) => Some(stored(outcome)?),
-        Err(_) => None,
+    let noted = match &outcome {
+        Ok(outcome) => answered(app, caller, key, Some(stored(outcome)?)).await,
+        // Whoever gives it again finds out from the journal what came of it, also where this is not noted.
+        Err(_) if leaves_traces => {
+            app.journal.append(vec![answer(caller, key, None)?]).await.map(drop).map_err(Refusal::from)
+        }
+        Err(_) => answered(app, caller, key, None).await,
     };
-    answered(app, caller, key, result).await?;
+    if let Err(refusal) = noted {
+        tracing::error!(error = %refusal.envelope().message, "the outcome of a command could not be recorded under its key");
+    }
     outcome.map(Answer::Fresh)
 }
 
@@ -109,10 +116,15 @@ pub(super) async fn answered_before(
     Ok(earlier.result.or_else(|| earlier.effect.and(earlier.before)).map(Answer::Stored))
 }
 
+/// Notes what a command came to, as soon as the journal can take it: of some nobody could find it out later.
 async fn answered(app: &App, caller: &Caller, key: String, result: Option<serde_json::Value>) -> Result<()> {
-    let answered = CommandAnswered { by: caller.id().to_owned(), key, result };
-    app.journal.append(vec![records::record(kind::COMMAND_ANSWERED, SystemClock.now(), &answered)?]).await?;
+    app.journal.append_patiently(vec![answer(caller, key, result)?], app.closing.cancelled()).await?;
     Ok(())
+}
+
+fn answer(caller: &Caller, key: String, result: Option<serde_json::Value>) -> Result<NewRecord> {
+    let answered = CommandAnswered { by: caller.id().to_owned(), key, result };
+    records::record(kind::COMMAND_ANSWERED, SystemClock.now(), &answered)
 }
 
 pub(super) fn stored(outcome: &Outcome) -> Result<serde_json::Value> {

@@ -47,7 +47,7 @@ pub(super) struct CommandEffect {
 pub(super) struct CommandAnswered {
     pub(super) by: String,
     pub(super) key: String,
-    /// The result; absent if the command was refused and may be given again.
+    /// The result; absent if the command was refused or failed. It may then be given again: what it committed before, if anything, is still known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) result: Option<Value>,
 }
@@ -98,7 +98,7 @@ impl Projection for Commands {
         "commands"
     }
     fn version(&self) -> u32 {
-        2
+        3
     }
     fn tables(&self) -> &'static [&'static str] {
         &["commands"]
@@ -139,8 +139,9 @@ impl Projection for Commands {
                     Some(result) => connection
                         .prepare_cached("UPDATE commands SET result = ?3 WHERE by = ?1 AND key = ?2")?
                         .execute(params![answered.by, answered.key, result.to_string()])?,
+                    // One that failed after it had changed something is as one whose daemon died there.
                     None => connection
-                        .prepare_cached("DELETE FROM commands WHERE by = ?1 AND key = ?2")?
+                        .prepare_cached("DELETE FROM commands WHERE by = ?1 AND key = ?2 AND effect IS NULL")?
                         .execute(params![answered.by, answered.key])?,
                 };
             }

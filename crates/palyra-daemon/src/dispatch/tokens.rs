@@ -96,21 +96,21 @@ impl Tokens {
                 () = closing.cancelled() => return,
                 () = tokio::time::sleep(NOTE_EVERY) => {}
             }
-            if let Err(refusal) = self.flush().await {
+            if let Err(refusal) = self.flush() {
                 tracing::warn!(error = %refusal.envelope().message, "cannot record when tokens were last used");
             }
         }
     }
 
     /// Notes when tokens were last used.
-    pub(crate) async fn flush(&self) -> Result<()> {
+    pub(crate) fn flush(&self) -> Result<()> {
         let used = self.book.read().unwrap_or_else(PoisonError::into_inner).flush_last_used();
         if used.is_empty() {
             return Ok(());
         }
         let record = records::record(kind::TOKENS_USED, SystemClock.now(), &TokensUsed { used })?;
-        self.journal.append(vec![record]).await?;
-        Ok(())
+        // The book gives them once, so they wait in the journal while it cannot be written.
+        Ok(self.journal.append_detached(vec![record])?)
     }
 
     async fn change<T>(&self, make: impl FnOnce(&TokenBook) -> Result<(TokenEvent, T)>) -> Result<(TokenEvent, T)> {

@@ -142,7 +142,12 @@ impl Watched {
 
     async fn note(&self, kind: &'static str, file: &Path, came: Came<'_>) {
         let noted = match change::record(kind, self.clock.now(), file, came) {
-            Ok(record) => self.journal.append(vec![record]).await.map(|_| ()).map_err(|error| error.to_string()),
+            Ok(record) => match self.journal.append(vec![record.clone()]).await {
+                // It is in force already, and whoever caused it is not to wait for a disk.
+                Err(error) if error.is_transient() => self.journal.append_detached(vec![record]),
+                appended => appended.map(drop),
+            }
+            .map_err(|error| error.to_string()),
             Err(error) => Err(error.to_string()),
         };
         if let Err(error) = noted {
