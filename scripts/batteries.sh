@@ -21,7 +21,10 @@ battery() {
   case $1 in
     crash) PALYRA_CRASH=all tests palyra-testkit crash:: ;;
     kills) PALYRA_KILLS=${PALYRA_KILLS:-2000} tests palyra-testkit kills::random ;;
-    faults) PALYRA_FAULTS=${PALYRA_FAULTS:-0} tests palyra-testkit faults::no_failing ;;
+    faults)
+      export PALYRA_FAULTS=${PALYRA_FAULTS:-0}
+      tests palyra-testkit faults::no_failing && tests palyra-testkit system::io_faults::a_run_survives_any
+      ;;
     tamper) tests palyra-journal battery:: && tests palyra-testkit tamper:: ;;
     search) cargo bench --quiet --workspace --bench search ;;
   esac

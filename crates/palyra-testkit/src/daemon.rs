@@ -4,6 +4,7 @@
 //! own and that group, and nothing else, is killed. The environment is cleared, so nothing of the developer's own installation
 //! leaks in.
 
+use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
@@ -21,7 +22,7 @@ use tempfile::TempDir;
 
 use crate::Binary;
 use crate::replay::assert_all_runs_replay;
-use crate::strace::{Kill, SyscallFault, Traced};
+use crate::strace::{Kill, SyscallFault, Traced, calls_about};
 
 /// How long a daemon may take to answer or to go. Generous: machines that run tests are busy.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -348,6 +349,13 @@ impl TestDaemon {
     #[must_use]
     pub fn traced(&self) -> Traced {
         Traced::read(&self.trace_file())
+    }
+
+    /// The names of the traced calls that were about these files of the state root, or anything below them.
+    #[must_use]
+    pub fn traced_calls(&self, files: &[&str]) -> BTreeSet<String> {
+        let files: Vec<PathBuf> = files.iter().map(|file| self.state_root.join(file)).collect();
+        calls_about(&self.trace_file(), &files)
     }
 
     fn trace_file(&self) -> PathBuf {

@@ -76,8 +76,43 @@ impl IoFaults {
     /// # Errors
     /// When the control file cannot be written.
     pub fn begin(&self, errno: rustix::io::Errno, calls: Calls) -> Result<()> {
+        self.start(errno, calls, 0)
+    }
+
+    /// From now on the `at`-th of these calls fails with this error, counted from 1 over all threads, and no other.
+    ///
+    /// # Errors
+    /// When the control file cannot be written.
+    pub fn begin_at(&self, errno: rustix::io::Errno, calls: Calls, at: u32) -> Result<()> {
+        self.start(errno, calls, at.saturating_add(1))
+    }
+
+    /// From now on these calls are counted and none fails; [`Self::counted`] says how many there were.
+    ///
+    /// # Errors
+    /// When the control file cannot be written.
+    pub fn count(&self, calls: Calls) -> Result<()> {
+        self.start(rustix::io::Errno::IO, calls, u32::MAX)
+    }
+
+    /// How many calls there were since [`Self::count`].
+    ///
+    /// # Errors
+    /// When the control file cannot be read.
+    pub fn counted(&self) -> Result<u32> {
+        Ok(u32::MAX - self.read(12)?)
+    }
+
+    fn start(&self, errno: rustix::io::Errno, calls: Calls, turn: u32) -> Result<()> {
+        self.control.write_all_at(&turn.to_ne_bytes(), 12)?;
         self.control.write_all_at(&(calls as u32).to_ne_bytes(), 4)?;
         Ok(self.control.write_all_at(&errno.raw_os_error().to_ne_bytes(), 0)?)
+    }
+
+    fn read(&self, offset: u64) -> Result<u32> {
+        let mut number = [0; 4];
+        self.control.read_exact_at(&mut number, offset)?;
+        Ok(u32::from_ne_bytes(number))
     }
 
     /// From now on nothing fails; returns how many calls did since the library was loaded.
@@ -86,9 +121,7 @@ impl IoFaults {
     /// When the control file cannot be written.
     pub fn end(&self) -> Result<u32> {
         self.control.write_all_at(&0_u32.to_ne_bytes(), 0)?;
-        let mut failed = [0; 4];
-        self.control.read_exact_at(&mut failed, 8)?;
-        Ok(u32::from_ne_bytes(failed))
+        self.read(8)
     }
 }
 

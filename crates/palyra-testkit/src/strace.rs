@@ -4,7 +4,7 @@
 //! per thread; one thread does all writing of the journal, and one all sending of the probe, so a count is one point in
 //! the life of a run. `--seccomp-bpf` would be faster for kills, too, but under it injected signals are not delivered.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -63,7 +63,8 @@ impl SyscallFault {
     /// The command that starts `program` under these conditions; the calls are written to `trace`.
     pub(crate) fn command(&self, state_root: &Path, program: &Path, trace: &Path) -> Command {
         let mut command = Command::new("strace");
-        command.args(["-f", "--seccomp-bpf", "-qq", "-e", "signal=none", "-o"]).arg(trace);
+        // With the paths of descriptors, so that a trace tells which files its calls were about.
+        command.args(["-f", "-y", "--seccomp-bpf", "-qq", "-e", "signal=none", "-o"]).arg(trace);
         command.arg("-e").arg(format!("trace={}", self.calls));
         if let Some(error) = self.error {
             let rest = if self.lasts == FaultDuration::Lasting { "+" } else { "" };
@@ -84,6 +85,19 @@ pub struct Traced {
     pub failed: usize,
     /// Calls of the thread that made the most.
     pub most_of_a_thread: u32,
+}
+
+/// The names of the calls in a trace that were about these files, or anything below them.
+pub(crate) fn calls_about(trace: &Path, files: &[PathBuf]) -> BTreeSet<String> {
+    let text = fs::read_to_string(trace).unwrap_or_default();
+    let files: Vec<String> = files.iter().map(|file| resolved(file).display().to_string()).collect();
+    let about = text.lines().filter(|line| files.iter().any(|file| line.contains(file.as_str())));
+    let name = |line: &str| {
+        let name = line.split_once(' ')?.1.trim_start().split_once('(')?.0;
+        // The second part of a call that another thread interrupted begins with `<...`.
+        name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_').then(|| name.to_owned())
+    };
+    about.filter_map(name).collect()
 }
 
 impl Traced {

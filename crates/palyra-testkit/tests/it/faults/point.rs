@@ -1,5 +1,6 @@
 //! One fault: a daemon with a run, an attachment and a backup, one of whose system calls fails; then a daemon without faults on what is left.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -25,6 +26,8 @@ pub(super) struct Outcome {
     pub(super) failed: usize,
     /// Calls of the class that one thread made.
     pub(super) calls: u32,
+    /// Names of the calls of the class that were about the journal or an artifact.
+    pub(super) names: BTreeSet<String>,
     pub(super) failure: Option<String>,
 }
 
@@ -71,6 +74,7 @@ async fn attempt(template: &Template, fault: &SyscallFault, outcome: &mut Outcom
     let faulty = with_fault(&mut daemon, &mut work, fault, directory.path()).await;
     let traced = daemon.traced();
     (outcome.failed, outcome.calls) = (traced.failed, traced.most_of_a_thread);
+    outcome.names = daemon.traced_calls(&["journal", "journal.anchor", "artifacts"]);
     faulty.with_context(|| daemon.log())?;
     without_fault(&mut daemon, &mut work).await.with_context(|| daemon.log())
 }

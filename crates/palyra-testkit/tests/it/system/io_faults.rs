@@ -21,6 +21,8 @@ const CALLS: [Calls; 7] =
 const RARE: [Calls; 2] = [Calls::Read, Calls::Truncate];
 /// Runs at work when a fault begins.
 const RUNS: usize = 3;
+/// Places of a kind of calls in `make test`.
+const FEW_PLACES: u32 = 3;
 
 struct Faulty {
     daemon: TestDaemon,
@@ -70,7 +72,11 @@ impl Faulty {
         let began = Instant::now();
         for run_id in runs {
             loop {
-                let run = self.client().run(*run_id).await.unwrap().run;
+                // What fails may be the look at the run, and whoever looks is told.
+                let Ok(run) = self.client().run(*run_id).await.map(|detail| detail.run) else {
+                    assert!(began.elapsed() < PATIENCE, "{during}: nobody can look at the run\n{}", self.daemon.log());
+                    continue;
+                };
                 if run.phase.is_terminal() {
                     assert_eq!(run.phase, RunLifecyclePhase::Completed, "{during}: {run:?}\n{}", self.daemon.log());
                     break;
@@ -96,6 +102,14 @@ impl Faulty {
             assert!(began.elapsed() < PATIENCE, "/readyz never said {wanted}\n{}", self.daemon.log());
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
+    }
+
+    /// A run, which may be refused; one that was accepted ends as it should.
+    async fn survives_one(&self, during: &str) {
+        let created = self.client().create_run(&task("work", self.workspace.path())).await;
+        let accepted: Vec<RunId> = created.ok().map(|run| run.run_id).into_iter().collect();
+        self.all_end(&accepted, during).await;
+        self.wait_ready(true).await;
     }
 
     /// No call that may happen once is asked about here, so runs only ever go on.
@@ -138,6 +152,50 @@ every_call_fails_with! {
     runs_survive_a_disk_without_space: Errno::NOSPC;
     runs_survive_a_read_only_file_system: Errno::ROFS;
     runs_survive_a_process_without_descriptors: Errno::MFILE;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_daemon_that_cannot_read_its_journal_is_not_ready_and_recovers_by_itself() {
+    let faulty = Faulty::start().await;
+    let runs = faulty.runs_at_work().await;
+    faulty.faults.begin(Errno::IO, Calls::Read).unwrap();
+    faulty.receiver.release();
+    let began = Instant::now();
+    while faulty.ready() {
+        assert!(began.elapsed() < PATIENCE, "/readyz says that all is well\n{}", faulty.daemon.log());
+        // Whatever it comes to: it makes somebody read.
+        let _ = faulty.client().run(runs[0]).await;
+    }
+    faulty.faults.end().unwrap();
+    faulty.wait_ready(true).await;
+    faulty.all_end(&runs, "reads that failed").await;
+    faulty.daemon.finish().await.unwrap();
+}
+
+/// One call after the other fails, each once. `make test` tries a few places of each kind; `PALYRA_FAULTS` says how many, and `0` tries every one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_run_survives_any_single_call_that_fails() {
+    let places = std::env::var("PALYRA_FAULTS").map_or(Ok(FEW_PLACES), |places| places.parse()).unwrap();
+    let faulty = Faulty::start().await;
+    faulty.receiver.release();
+    for calls in CALLS.into_iter().filter(|calls| *calls != Calls::All) {
+        faulty.faults.count(calls).unwrap();
+        faulty.survives_one(&format!("{calls:?}")).await;
+        let counted = faulty.faults.counted().unwrap();
+        let step = if places == 0 { 1 } else { counted.div_ceil(places).max(1) };
+        let mut failed = 0;
+        for errno in [Errno::IO, Errno::NOSPC, Errno::ROFS, Errno::MFILE] {
+            for at in (1..=counted).step_by(step as usize) {
+                let before = faulty.faults.end().unwrap();
+                faulty.faults.begin_at(errno, calls, at).unwrap();
+                faulty.survives_one(&format!("{errno:?} on {calls:?} {at}")).await;
+                failed += faulty.faults.end().unwrap() - before;
+            }
+        }
+        println!("{calls:?}: {counted} places, {failed} calls failed");
+        assert!(failed > 0 || counted == 0, "no call of the kind {calls:?} failed");
+    }
+    faulty.daemon.finish().await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
