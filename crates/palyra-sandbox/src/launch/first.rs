@@ -38,8 +38,13 @@ pub(super) enum Inner {
     Ready(HiddenSockets),
     /// So many bytes of memory belong to the sandbox and to none of its processes.
     Held(u64),
-    /// The guest ended with this raw status.
-    Ended(i32),
+    /// The guest ended.
+    Ended {
+        /// Its raw status.
+        status: i32,
+        /// What it and everything it started used, if nothing of it is left. Else it ends with this process.
+        used: Option<Used>,
+    },
 }
 
 /// What a room can be made of before anyone asks for it. Equal preparations make equal rooms.
@@ -181,15 +186,19 @@ impl Held {
 /// would not do, because a guest can clear it and its children do not inherit it.
 fn attend(guest: Pid, inner: &OwnedFd, owns_namespace: bool, private: Option<Owner>, mut held: Held) -> ! {
     let Ok(events) = sys::child_events() else { sys::exit(1) };
+    let mut used = Used::default();
     loop {
         let mut ended = None;
-        tree::reap(&mut Used::default(), |waited| {
+        tree::reap(&mut used, |waited| {
             if waited.pid == guest {
                 ended = Some(waited.status);
             }
         });
         if let Some(status) = ended {
-            let _ = wire::send(inner.as_fd(), &Inner::Ended(status), &[]);
+            // In a process namespace whoever lost its parent is a child of this process, and nobody comes in from outside.
+            let is_alone = owns_namespace && !tree::has_children();
+            let ended = Inner::Ended { status, used: is_alone.then_some(used) };
+            let _ = wire::send(inner.as_fd(), &ended, &[]);
             sys::exit(0)
         }
         if let Some(bytes) = held.changed() {

@@ -70,6 +70,8 @@ pub(crate) struct Supervisor {
     spare: Option<Prepared>,
     /// The mounts of the present sandbox, let go of after its end was told.
     room: Option<File>,
+    /// Its first process, if it is waited for after its end was told.
+    unreaped: Option<Pid>,
 }
 
 /// The first process of tier C in its namespaces, with a room that is ready but for what is shared.
@@ -111,6 +113,7 @@ impl Supervisor {
             wanted: None,
             spare: None,
             room: None,
+            unreaped: None,
         }
     }
 
@@ -128,6 +131,9 @@ impl Supervisor {
                 report(&control, &event, &[]);
             }
             self.room = None;
+            if let Some(first) = self.unreaped.take() {
+                let _ = sys::wait4(Some(first), Patience::Block);
+            }
             if wire::send(self.launcher.as_fd(), &Notice::Done, &[]).is_err() {
                 break;
             }
@@ -167,7 +173,7 @@ impl Supervisor {
         Ok(Prepared { preparation, first, pidfd, inner, ready, mounts, room, made: Instant::now() })
     }
 
-    /// When this returns, no process of the sandbox and no directory of it is left.
+    /// When this returns, no process of the guest and no directory of the sandbox is left.
     fn start(&mut self, plan: OwnedFd, control: &OwnedFd, standards: Standards) -> Result<Event, Failure> {
         let failed = |step: &'static str| move |error: io::Error| Failure::new(step, "", &error);
         let text = plan.try_clone().map_err(failed("plan"))?;
@@ -192,7 +198,9 @@ impl Supervisor {
                 // The daemon has its own; ours would keep the ports open after it let go.
                 drop(listeners);
                 begun.spared = spared;
-                Ok(Event::Ended(watch(&plan, &begun, control, &self.launcher, self.groups.as_ref())))
+                let watched = watch(&plan, &begun, control, &self.launcher, self.groups.as_ref());
+                self.unreaped = watched.unreaped;
+                Ok(Event::Ended(watched.ending))
             }
         }
     }

@@ -122,7 +122,7 @@ pub(crate) fn kill_below(private: Option<Owner>, spared: Option<Pid>) -> Used {
 }
 
 /// Whether there is anything to wait for; cheaper than looking for it.
-fn has_children() -> bool {
+pub(crate) fn has_children() -> bool {
     use rustix::process::{WaitId, WaitIdOptions};
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
     !matches!(rustix::process::waitid(WaitId::All, options), Err(rustix::io::Errno::CHILD))

@@ -41,13 +41,21 @@ pub(super) struct Begun {
     pub(super) spared: Option<Pid>,
 }
 
-/// Watches a running sandbox to its end and kills it if it must; when this returns, the first process has been reaped.
-pub(super) fn watch(plan: &Plan, begun: &Begun, control: &OwnedFd, life: &OwnedFd, groups: Option<&Groups>) -> Ending {
+/// How a sandbox ended, and what is still to be done about it.
+pub(super) struct Watched {
+    pub(super) ending: Ending,
+    /// The first process, if it is on its way out with nobody left beside it. Waiting for that takes as long as a tenth of a start and need not be waited for.
+    pub(super) unreaped: Option<Pid>,
+}
+
+/// Watches a running sandbox to its end and kills it if it must; when this returns, nothing of the guest is left.
+pub(super) fn watch(plan: &Plan, begun: &Begun, control: &OwnedFd, life: &OwnedFd, groups: Option<&Groups>) -> Watched {
     let limits = &plan.limits;
     let mut used = Used::default();
     let mut most = tree::Sample::default();
     let mut cause = EndCause::Finished;
     let mut reported = None;
+    let mut whole = None;
     let mut meter = Meter::default();
     let mut disks = Disks::look(&plan.writable);
     let mut tick = TICK;
@@ -70,15 +78,17 @@ pub(super) fn watch(plan: &Plan, begun: &Begun, control: &OwnedFd, life: &OwnedF
         if told {
             match wire::receive::<Inner>(begun.inner.as_fd()) {
                 Ok(Some(Received { message: Inner::Held(bytes), .. })) => meter.held = bytes,
-                Ok(Some(Received { message: Inner::Ended(status), .. })) => {
+                Ok(Some(Received { message: Inner::Ended { status, used }, .. })) => {
                     reported = Some(status);
+                    whole = used;
                     // The first process is ending, and all others with it. What it waited for has written is known now; looking at anything else would only
                     // hold up the answer.
                     let written = tree::written_by(begun.first).max(disks.taken(limits.written_bytes, &HashSet::new()));
                     most.written_bytes = most.written_bytes.max(written);
                     if written > limits.written_bytes {
                         cause = EndCause::Disk;
-                        let _ = rustix::process::kill_process(begun.first, Signal::KILL);
+                    }
+                    if whole.is_some() {
                         break;
                     }
                     continue;
@@ -131,10 +141,40 @@ pub(super) fn watch(plan: &Plan, begun: &Begun, control: &OwnedFd, life: &OwnedF
             break;
         }
     }
+    let status = match whole {
+        Some(whole) => {
+            used = whole;
+            reported
+        }
+        None => {
+            let (status, rest) = reap(plan, begun, cause, reported);
+            used.cpu += rest.cpu;
+            used.largest = used.largest.max(rest.largest);
+            status
+        }
+    };
+    let counted = groups.map(Groups::counted).unwrap_or_default();
+    if cause == EndCause::Finished {
+        cause = natural_cause(status, counted.memory_kills, used, plan);
+    }
+    let ending = Ending {
+        status,
+        cause,
+        // What dies with its namespace is not added up by the kernel.
+        cpu: used.cpu.max(most.cpu),
+        memory_bytes: counted.memory_bytes.unwrap_or(used.largest.max(most.memory_bytes)),
+        processes: most.processes.max(1),
+        written_bytes: most.written_bytes,
+    };
+    Watched { ending, unreaped: whole.map(|_| begun.first) }
+}
+
+/// Waits for the first process and kills what it left; the guest's status, if it is known or can be learned, and what was used.
+fn reap(plan: &Plan, begun: &Begun, cause: EndCause, reported: Option<i32>) -> (Option<i32>, Used) {
+    let mut used = Used::default();
     let mut first_status = None;
     if let Ok(Some(waited)) = sys::wait4(Some(begun.first), Patience::Block) {
-        used.cpu += waited.used.cpu;
-        used.largest = used.largest.max(waited.used.largest);
+        used = waited.used;
         first_status = Some(waited.status);
     }
     let status = reported.or_else(|| guest_status(&begun.inner)).or(if cause == EndCause::Finished {
@@ -145,19 +185,7 @@ pub(super) fn watch(plan: &Plan, begun: &Begun, control: &OwnedFd, life: &OwnedF
     let rest = tree::kill_below(private(plan, begun.host_ids), begun.spared);
     used.cpu += rest.cpu;
     used.largest = used.largest.max(rest.largest);
-    let counted = groups.map(Groups::counted).unwrap_or_default();
-    if cause == EndCause::Finished {
-        cause = natural_cause(status, counted.memory_kills, used, plan);
-    }
-    Ending {
-        status,
-        cause,
-        // What dies with its namespace is not added up by the kernel.
-        cpu: used.cpu.max(most.cpu),
-        memory_bytes: counted.memory_bytes.unwrap_or(used.largest.max(most.memory_bytes)),
-        processes: most.processes.max(1),
-        written_bytes: most.written_bytes,
-    }
+    (status, used)
 }
 
 /// Whether the tree needs more memory than it may have. The kernel kills one process of a group; what is left would only wait for it.
@@ -174,7 +202,7 @@ fn guest_status(inner: &OwnedFd) -> Option<i32> {
     loop {
         match wire::receive::<Inner>(inner.as_fd()) {
             Ok(Some(received)) => {
-                if let Inner::Ended(status) = received.message {
+                if let Inner::Ended { status, .. } = received.message {
                     return Some(status);
                 }
             }

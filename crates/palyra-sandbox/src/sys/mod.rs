@@ -12,6 +12,7 @@ use std::os::fd::{AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd};
 use std::time::Duration;
 
 use rustix::process::Pid;
+use serde::{Deserialize, Serialize};
 
 pub(crate) use calls::number;
 pub(crate) use notification::{
@@ -83,7 +84,7 @@ pub(crate) fn single_threaded() -> io::Result<bool> {
 }
 
 /// What a finished process used.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Used {
     /// Processor time, with that of the descendants it waited for.
     pub(crate) cpu: Duration,
