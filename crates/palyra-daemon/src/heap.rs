@@ -4,11 +4,17 @@
 //! large. So there are no more arenas than threads that work, and what is free is returned once there is enough of it. The measure is slack, the resident memory that no
 //! allocation uses: it grows when a load ends, however long the load held its memory before. Where it has not grown, nothing is done, so an idle daemon stays idle. Other
 //! allocators return memory by themselves.
+//!
+//! The text of the program grows in the same way: each load maps the code that it runs, and nothing ever unmaps it. It is released when the process is quiet again, since a
+//! load that goes on would map it at once.
 
 use std::time::Duration;
 
 use palyra_telemetry::resident_bytes;
+use rustix::time::{ClockId, clock_gettime};
 use tokio_util::sync::CancellationToken;
+
+use crate::startup_memory;
 
 /// Arenas of the allocator: one for each thread of the runtime at most.
 #[cfg(target_env = "gnu")]
@@ -17,6 +23,10 @@ const ARENAS: i32 = 4;
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 /// Growth of slack since memory was last returned that makes it worth doing again.
 const WORTHWHILE: i64 = 2 * 1024 * 1024;
+/// A process that works less than this between two looks has no load: it answers a watchdog or shows a page now and then.
+const QUIET: Duration = Duration::from_millis(100);
+/// Text that was mapped since it was last released and makes that worth doing again.
+const MUCH_TEXT: u64 = 4 * 1024 * 1024;
 
 /// Bounds the arenas. To be called before there are threads.
 pub(crate) fn limit_arenas() {
@@ -30,11 +40,17 @@ pub(crate) fn limit_arenas() {
 
 /// Returns memory whenever slack has grown, until the daemon closes.
 pub(crate) async fn keep_trimmed(closing: CancellationToken) {
-    let mut policy = TrimPolicy::default();
+    let (mut policy, mut text) = (TrimPolicy::default(), TextPolicy::default());
     loop {
         tokio::select! {
             () = closing.cancelled() => return,
             () = tokio::time::sleep(LOOK_EVERY) => {}
+        }
+        if let Some(mapped) = mapped_bytes()
+            && text.is_due(mapped, processor_time())
+        {
+            startup_memory::release_text().await;
+            text.released(mapped_bytes().unwrap_or(mapped));
         }
         let Some(slack) = slack() else { return };
         if !policy.is_due(slack) {
@@ -78,6 +94,43 @@ impl TrimPolicy {
     fn trimmed(&mut self, slack: i64) {
         self.least = Some(slack);
     }
+}
+
+/// Decides when to release the program's text, from measurements of resident files and of the time that the process has worked.
+#[derive(Debug, Default)]
+struct TextPolicy {
+    /// The least that was resident since text was last released.
+    least: Option<u64>,
+    /// Processor time up to the last look.
+    worked: Duration,
+}
+
+impl TextPolicy {
+    fn is_due(&mut self, mapped: u64, worked: Duration) -> bool {
+        let least = self.least.map_or(mapped, |least| least.min(mapped));
+        self.least = Some(least);
+        let is_quiet = worked.saturating_sub(self.worked) < QUIET;
+        self.worked = worked;
+        is_quiet && mapped - least >= MUCH_TEXT
+    }
+
+    fn released(&mut self, mapped: u64) {
+        self.least = Some(mapped);
+    }
+}
+
+/// Resident memory that is backed by files.
+fn mapped_bytes() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("RssFile:"))?;
+    let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    kibibytes.checked_mul(1024)
+}
+
+/// How long all threads have worked.
+fn processor_time() -> Duration {
+    let spent = clock_gettime(ClockId::ProcessCPUTime);
+    Duration::new(u64::try_from(spent.tv_sec).unwrap_or_default(), u32::try_from(spent.tv_nsec).unwrap_or_default())
 }
 
 /// Resident memory that no allocation uses. Negative where large allocations were never touched.
@@ -125,6 +178,26 @@ mod tests {
         assert!(!policy.is_due(40 * MIB));
         assert!(!policy.is_due(15 * MIB));
         assert!(policy.is_due(17 * MIB));
+    }
+
+    #[test]
+    fn text_is_released_once_a_load_is_over() {
+        const TEXT: u64 = 11 << 20;
+        let second = Duration::from_secs(1);
+        let mut policy = TextPolicy::default();
+        assert!(!policy.is_due(TEXT, second), "all that came before counts as work");
+        assert!(!policy.is_due(TEXT, second), "nothing has grown");
+        // A load maps the code that it runs, and goes on.
+        assert!(!policy.is_due(4 * TEXT, 3 * second));
+        assert!(!policy.is_due(4 * TEXT, 5 * second));
+        assert!(policy.is_due(4 * TEXT, 5 * second + QUIET / 2));
+        policy.released(TEXT + MUCH_TEXT);
+        assert!(!policy.is_due(TEXT + MUCH_TEXT, 5 * second + QUIET / 2), "what comes back by itself is needed");
+    }
+
+    #[test]
+    fn what_the_kernel_says_of_this_process_is_understood() {
+        assert!(mapped_bytes().is_some_and(|mapped| mapped > 0) && processor_time() > Duration::ZERO);
     }
 
     #[test]

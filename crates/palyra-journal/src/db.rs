@@ -100,6 +100,13 @@ pub(crate) fn open_copy_target(path: &Path) -> Result<Connection, JournalError> 
     Ok(Connection::open(path)?)
 }
 
+/// Gives back what a connection keeps of its file in memory, up to its cache size, which fills again when it is used.
+pub(crate) fn release_cache(connection: &Connection) {
+    if let Err(error) = connection.execute_batch("PRAGMA shrink_memory") {
+        tracing::debug!(%error, "a connection keeps its cache");
+    }
+}
+
 fn harden(connection: &Connection) -> Result<(), JournalError> {
     connection.busy_timeout(std::time::Duration::from_millis(BUSY_MS))?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;

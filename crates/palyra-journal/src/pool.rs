@@ -7,16 +7,20 @@ use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use tokio::sync::{Semaphore, oneshot};
 
 use crate::block::block_on;
+use crate::db;
 use crate::error::JournalError;
 use crate::layout::Layout;
 use crate::options::{FaultInjector, JournalOptions};
 use crate::reader::Reader;
 use crate::segment_pool::SegmentPool;
 
+/// How long a thread waits for the next read before it gives back what its connection has cached.
+const IDLE: Duration = Duration::from_secs(5);
 /// Reads that async callers may have waiting.
 const PLACES: usize = 1024;
 
@@ -170,21 +174,51 @@ impl Source {
     }
 }
 
-fn serve(shared: &Shared, source: &Source) {
-    let mut reader = None;
-    loop {
-        let job = {
-            let mut queue = lock(&shared.queue);
-            loop {
-                if let Some(job) = queue.jobs.pop_front() {
-                    break job;
-                }
-                if queue.state == State::Closed {
-                    return;
-                }
-                queue = shared.wake.wait(queue).unwrap_or_else(PoisonError::into_inner);
+/// What a thread does next.
+enum Next {
+    Read(Job),
+    /// Nobody has asked for a while.
+    Rest,
+    End,
+}
+
+impl Shared {
+    /// Waits for the next read; how long depends on whether there is anything to give back meanwhile.
+    fn next(&self, patience: Option<Duration>) -> Next {
+        let began = Instant::now();
+        let mut queue = lock(&self.queue);
+        loop {
+            if let Some(job) = queue.jobs.pop_front() {
+                return Next::Read(job);
             }
+            if queue.state == State::Closed {
+                return Next::End;
+            }
+            queue = match patience.map(|patience| patience.saturating_sub(began.elapsed())) {
+                Some(Duration::ZERO) => return Next::Rest,
+                Some(left) => self.wake.wait_timeout(queue, left).unwrap_or_else(PoisonError::into_inner).0,
+                None => self.wake.wait(queue).unwrap_or_else(PoisonError::into_inner),
+            };
+        }
+    }
+}
+
+fn serve(shared: &Shared, source: &Source) {
+    let mut reader: Option<Reader> = None;
+    let mut rested = true;
+    loop {
+        let job = match shared.next((!rested).then_some(IDLE)) {
+            Next::Read(job) => job,
+            Next::Rest => {
+                if let Some(reader) = &reader {
+                    db::release_cache(reader.connection());
+                }
+                rested = true;
+                continue;
+            }
+            Next::End => return,
         };
+        rested = false;
         let opened = match reader.take() {
             Some(reader) => Ok(reader),
             None => source.open(),

@@ -20,6 +20,7 @@ use crate::anchor::Anchors;
 use crate::checkpoint::{self, SignedCheckpoint};
 use crate::commit::{Batch, Committer, DuringOutage};
 use crate::convert::to_sql;
+use crate::db;
 use crate::error::JournalError;
 use crate::layout::Layout;
 use crate::lock::WriterLock;
@@ -39,6 +40,8 @@ const GROUP_BYTES: usize = 8 * 1024 * 1024;
 const GATHER_PAUSE: Duration = Duration::from_micros(40);
 /// All that waiting together, well below the time of a commit and the work on a full group.
 const GATHER: Duration = Duration::from_micros(500);
+/// How long the writer waits for the next command before it gives back what its connection has cached.
+const IDLE: Duration = Duration::from_secs(5);
 /// How long the writer looks out for the next command before it sleeps.
 const LOOK_OUT: Duration = Duration::from_micros(50);
 /// The same after it has served a lone caller: longer than that one takes to be woken, to work and to come back. With many callers the processor
@@ -201,6 +204,11 @@ impl Writer {
                 Err(TryRecvError::Empty) => std::thread::yield_now(),
             }
         }
+        match self.commands.recv_timeout(IDLE) {
+            Err(RecvTimeoutError::Timeout) => {}
+            command => return command.ok(),
+        }
+        db::release_cache(self.committer.connection());
         self.commands.recv().ok()
     }
 
