@@ -234,11 +234,42 @@ async fn a_follower_sees_the_document_every_patch_and_the_end() {
     let mut resumed = bench.engine.follow_canvas(id, 1).await.unwrap();
     let news = resumed.next().await.unwrap().unwrap();
     assert!(matches!(&news[..], [CanvasNews::Patch { version: 2, .. }]), "{news:?}");
-    let waiting = tokio::spawn(async move { resumed.next().await.unwrap() });
+    let waiting = tokio::spawn(async move {
+        resumed.ready().await;
+        resumed.next().await.unwrap()
+    });
     bench.engine.close_canvas(id, "local").await.unwrap();
     assert_eq!(tokio::time::timeout(Duration::from_secs(20), waiting).await.unwrap().unwrap(), None);
     assert_eq!(late.next().await.unwrap(), None);
     assert_eq!(bench.engine.close_canvas(id, "local").await.unwrap().version, 2, "closing again changes nothing");
+}
+
+/// Draws a form, then long texts instead of it, again and again: together they are longer than any document.
+fn draws_much(messages: &[Message]) -> Next {
+    match results(messages).as_slice() {
+        [] => Next::Call(RENDER, form()),
+        drawings if drawings.len() <= 6 => {
+            let version = drawings.len();
+            let text = json!({"type": "text", "text": format!("{version} {}", "x".repeat(60_000))});
+            let operation = json!({"op": "replace", "path": "/root", "value": text});
+            let canvas_id = drawn(&drawings[0]);
+            Next::Call(PATCH, json!({"canvas_id": canvas_id, "base_version": version, "patch": [operation]}))
+        }
+        [.., last] => Next::Say(last.clone()),
+    }
+}
+
+#[tokio::test]
+async fn a_follower_that_missed_more_than_a_document_is_given_the_document() {
+    let bench = bench(draws_much).await;
+    bench.run("show me").await;
+    let id = canvases(&bench).await[0].canvas_id;
+    let mut behind = bench.engine.follow_canvas(id, 1).await.unwrap();
+    behind.ready().await;
+    let news = behind.next().await.unwrap().unwrap();
+    assert!(matches!(&news[..], [CanvasNews::Document { version: 7, .. }]));
+    let mut near = bench.engine.follow_canvas(id, 5).await.unwrap();
+    assert_eq!(near.next().await.unwrap().unwrap().len(), 2, "what is shorter comes as patches");
 }
 
 /// A journal that takes so many commits and no more.
