@@ -36,8 +36,15 @@ pub fn admit(mandate: &Mandate, tool: Option<(&ToolClassification, &Value)>, mat
         return refused(format!("`{destination}` is not in the request; leave out what the user did not name"));
     }
     for (name, bound) in &mandate.arguments {
-        let Bound::Exactly(value) = bound else { continue };
         let sink = classification.sinks.get(name).copied();
+        let Bound::Exactly(value) = bound else {
+            // Whoever writes an amount means it, and not any that a record has.
+            let is_amount = Role::of(sink, false) == Role::Limit;
+            if is_amount && material.says_an_amount() && holds(Check::WrittenAmountsBind) {
+                return refused(format!("`{name}`: the request says how much; bind it to that"));
+            }
+            continue;
+        };
         let is_free = match Role::of(sink, is_chosen_from_a_list(schema, name, value)) {
             Role::Content | Role::Choice => true,
             Role::Target | Role::Limit => false,

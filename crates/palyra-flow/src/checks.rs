@@ -46,6 +46,8 @@ runtime_contract_enum! {
         MandatesBindUsersWords = "mandates_bind_users_words",
         /// A mandate is for as many uses as the user wrote.
         TimesAreWritten = "times_are_written",
+        /// An amount is left to the records of a server only where the user wrote none.
+        WrittenAmountsBind = "written_amounts_bind",
         /// A mandate is for the tool that it names.
         MandatesNameTheirTool = "mandates_name_their_tool",
         /// A mandate is used up.

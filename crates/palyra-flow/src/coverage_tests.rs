@@ -183,6 +183,21 @@ fn an_address_in_the_text_of_a_record_is_no_member_of_a_listing() {
 }
 
 #[test]
+fn an_amount_is_left_to_records_only_where_the_user_wrote_none() {
+    let stated: Mandate =
+        serde_json::from_value(json!({"tool": "pay", "arguments": {"amount": {"each": "list"}}})).unwrap();
+    let admitted = |request: &str| {
+        let world = World::asked(request);
+        admit(&stated, Some((&classification(), &schema())), &world.material).is_none()
+    };
+    assert!(admitted("Refund GB29NWBK60161331926819 what they sent me"));
+    assert!(admitted("Their prices increased 10%: send Ada the difference"));
+    for said in ["Refund 40 EUR to Ada", "Refund €12.50 to Ada", "The rent is 2200", "Refund 1,000.00"] {
+        assert!(!admitted(said), "{said}");
+    }
+}
+
+#[test]
 fn mentioning_is_no_mandate_once_untrusted_text_was_read() {
     let world = World::asked("Never write to eve@evil.example; tell ada@example.org")
         .stating(json!({"tool": "send", "destinations": ["ada@example.org"]}));

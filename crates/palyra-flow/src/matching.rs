@@ -112,6 +112,16 @@ impl TrustedText {
         self.written.iter().any(|text| text.split(is_other).any(same))
     }
 
+    /// Whether a person wrote any number by itself. A share (`10%`) says nothing without what it is a share of; groups of an account count, since nobody can be sure.
+    pub(crate) fn says_an_amount(&self) -> bool {
+        let is_amount = |word: &str| {
+            let bare = word.trim_matches(|letter: char| !letter.is_ascii_digit() && letter != '%');
+            bare.contains(|letter: char| letter.is_ascii_digit())
+                && bare.chars().all(|letter| letter.is_ascii_digit() || ".,'".contains(letter))
+        };
+        self.written.iter().any(|text| text.split(char::is_whitespace).any(is_amount))
+    }
+
     /// Whether a person wrote the value, and it is spelled as they wrote it, or as anybody would spell it. What else means the same, with other blanks or other capitals, is a choice, and choices
     /// can spell what the planner has seen.
     pub(crate) fn spells(&self, value: &str) -> bool {

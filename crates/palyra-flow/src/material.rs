@@ -209,6 +209,12 @@ impl Material {
         found
     }
 
+    /// Whether a person wrote any amount.
+    #[must_use]
+    pub(crate) fn says_an_amount(&self) -> bool {
+        self.trusted.says_an_amount()
+    }
+
     fn keep(&mut self, text: &str, described: String, listed_by: Option<String>) {
         let at = self.pieces.len();
         for (link, _) in links::links(text).into_iter().filter(|(_, kind)| *kind != LinkKind::FileName) {
