@@ -22,6 +22,9 @@ fn bench() -> (TempDir, Workspace) {
     (dir, workspace)
 }
 
+/// What somebody does to a file.
+type Deed = fn(&Path);
+
 /// Longer than the clocks of file systems take to tick.
 fn pause() {
     std::thread::sleep(Duration::from_millis(30));
@@ -29,7 +32,7 @@ fn pause() {
 
 #[test]
 fn what_somebody_saved_since_is_not_replaced() {
-    let deeds: [(&str, fn(&Path)); 4] = [
+    let deeds: [(&str, Deed); 4] = [
         ("written", |file| fs::write(file, "a person's").unwrap()),
         ("replaced", |file| {
             let beside = file.with_extension("new");
