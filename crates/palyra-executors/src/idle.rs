@@ -71,7 +71,12 @@ impl IdleMonitor {
         let (stopped, noted) = (Arc::clone(&stop), periods.clone());
         // Without it, whatever changed during the call counts as the call's, as it does for programs that never sleep.
         let thread = std::thread::Builder::new().name("idle-monitor".to_owned());
-        let thread = thread.spawn(move || find().map_or((), |subject| observe(subject, &noted, &stopped))).ok();
+        let thread = thread.spawn(move || {
+            if let Some(subject) = find() {
+                observe(subject, &noted, &stopped);
+            }
+        });
+        let thread = thread.ok();
         Self { stop, thread, periods }
     }
 
