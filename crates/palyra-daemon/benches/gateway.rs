@@ -5,7 +5,7 @@
 //! - `gateway.idle_streams`: memory that 1,000 streams of a waiting run add, as Server-Sent Events, WebSockets and gRPC.
 //! - `gateway.runs64`: 64 runs at once over HTTP, against the same over the Unix socket.
 //! - `gateway.sessions1000`: listing 1,000 sessions of 100 events each.
-//! - `gateway.strangers`: the p99 of an owner's runs beside 2,000 connections without a credential, of each protocol, against the same alone.
+//! - `gateway.strangers`: the p99 of an owner's runs beside 2,000 connections without a credential, of each protocol, against the same alone; `load.p99`: the largest of these.
 //! - `memory.returned`: resident memory 30 s after the heaviest of these loads, against before.
 //! - `gateway.stopped_reader`: memory that a reader costs who stops reading for a minute while its run goes on, against one who reads.
 //!

@@ -7,12 +7,15 @@ use std::time::Duration;
 
 use quinn::crypto::rustls::QuicClientConfig;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustls_pki_types::pem::PemObject as _;
+use rustls_pki_types::{CertificateDer, ServerName};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::task::JoinSet;
+use tokio_rustls::TlsConnector;
 
 use crate::Failure;
-use crate::daemon::Daemon;
+use crate::daemon::{Daemon, Security};
 use crate::owner::Listener;
 
 /// Strangers at a time.
@@ -34,10 +37,12 @@ pub(crate) enum Protocol {
     Grpc,
     Quic,
     Unix,
+    Tls,
 }
 
 impl Protocol {
-    pub(crate) const ALL: [Self; 6] = [Self::Http1, Self::Http2, Self::WebSocket, Self::Grpc, Self::Quic, Self::Unix];
+    pub(crate) const ALL: [Self; 7] =
+        [Self::Http1, Self::Http2, Self::WebSocket, Self::Grpc, Self::Quic, Self::Unix, Self::Tls];
 
     pub(crate) const fn name(self) -> &'static str {
         match self {
@@ -47,6 +52,15 @@ impl Protocol {
             Self::Grpc => "grpc",
             Self::Quic => "quic",
             Self::Unix => "unix",
+            Self::Tls => "tls",
+        }
+    }
+
+    /// What HTTP has to be spoken over for it.
+    pub(crate) const fn security(self) -> Security {
+        match self {
+            Self::Tls => Security::Tls,
+            Self::Http1 | Self::Http2 | Self::WebSocket | Self::Grpc | Self::Quic | Self::Unix => Security::Plain,
         }
     }
 
@@ -57,13 +71,14 @@ impl Protocol {
             Self::Grpc => Listener::Grpc,
             Self::Quic => Listener::Quic,
             Self::Unix => Listener::Unix,
+            Self::Tls => Listener::Tls,
         }
     }
 
     /// What one of them says, over a stream.
     fn greeting(self, host: SocketAddr) -> Vec<u8> {
         match self {
-            Self::Http1 => format!("GET /healthz HTTP/1.1\r\nHost: {host}\r\n\r\n").into_bytes(),
+            Self::Http1 | Self::Tls => format!("GET /healthz HTTP/1.1\r\nHost: {host}\r\n\r\n").into_bytes(),
             Self::Http2 | Self::Grpc => HTTP2_PREFACE.to_vec(),
             Self::WebSocket => format!(
                 "GET /acp/v1/ws HTTP/1.1\r\nHost: {host}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
@@ -91,6 +106,7 @@ impl Crowd {
             Protocol::Quic => Path::Quic(HalfQuic::new(daemon.quic()?)?),
             Protocol::Unix => Path::Unix(daemon.state().join("palyrad.sock")),
             Protocol::Grpc => Path::Tcp(daemon.grpc),
+            Protocol::Tls => Path::Tls(daemon.http, connector(daemon)?),
             Protocol::Http1 | Protocol::Http2 | Protocol::WebSocket => Path::Tcp(daemon.http),
         };
         let greeting: Arc<[u8]> = protocol.greeting(daemon.http).into();
@@ -114,6 +130,7 @@ impl Crowd {
 enum Path {
     Tcp(SocketAddr),
     Unix(PathBuf),
+    Tls(SocketAddr, TlsConnector),
     Quic(Arc<HalfQuic>),
 }
 
@@ -131,6 +148,12 @@ impl Path {
                     stay(stream, greeting).await;
                 }
             }
+            Self::Tls(address, connector) => {
+                let Ok(stream) = TcpStream::connect(address).await else { return };
+                if let Ok(stream) = connector.connect(ServerName::from(address.ip()), stream).await {
+                    stay(stream, greeting).await;
+                }
+            }
             Self::Quic(half) => half.visit().await,
         }
     }
@@ -141,6 +164,20 @@ async fn stay(mut stream: impl AsyncRead + AsyncWrite + Unpin, greeting: &[u8]) 
     if stream.write_all(greeting).await.is_ok() {
         while stream.read(&mut buffer).await.is_ok_and(|read| read > 0) {}
     }
+}
+
+/// TLS as a browser speaks it that knows the daemon's authority.
+fn connector(daemon: &Daemon) -> Result<TlsConnector, Failure> {
+    let mut roots = rustls::RootCertStore::empty();
+    for certificate in CertificateDer::pem_slice_iter(&std::fs::read(daemon.authority())?) {
+        roots.add(certificate?)?;
+    }
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let tls = rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    Ok(TlsConnector::from(Arc::new(tls)))
 }
 
 /// QUIC whose handshakes begin and never end: what the daemon answers reaches nobody.

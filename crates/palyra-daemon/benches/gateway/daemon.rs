@@ -6,8 +6,8 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use palyra_client::api::CreateRunParams;
-use palyra_client::{Client, Endpoint, Follow};
-use palyra_common::{RunId, RunLifecyclePhase, RunStreamBody};
+use palyra_client::{Client, Endpoint, Follow, Trust};
+use palyra_common::{RunId, RunLifecyclePhase, RunStreamBody, SecretString};
 use tempfile::TempDir;
 
 use crate::Failure;
@@ -46,6 +46,11 @@ impl Place {
     }
 
     pub(crate) async fn start(&self) -> Result<Daemon, Failure> {
+        self.start_with(Security::Plain).await
+    }
+
+    /// A daemon whose HTTP interface is secured or not.
+    pub(crate) async fn start_with(&self, security: Security) -> Result<Daemon, Failure> {
         let state = self.root.join("state");
         let child = Command::new(env!("CARGO_BIN_EXE_palyrad"))
             .env_clear()
@@ -54,6 +59,7 @@ impl Place {
             .env("PALYRA_DAEMON_HTTP_BIND", "127.0.0.1:0")
             .env("PALYRA_GRPC_BIND", "127.0.0.1:0")
             .env("PALYRA_QUIC_BIND", "127.0.0.1:0")
+            .env("PALYRA_HTTP_TLS", if security == Security::Tls { "true" } else { "false" })
             .env("PALYRA_MODEL_PROVIDER", "scripted")
             .env("PALYRA_MODEL_SCRIPT", self.root.join("script.toml"))
             .env("PALYRA_RUN_ASK_BEFORE", "palyra.fs.write")
@@ -104,6 +110,13 @@ fn script() -> String {
     )
 }
 
+/// What HTTP is spoken over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Security {
+    Plain,
+    Tls,
+}
+
 pub(crate) struct Daemon {
     child: Child,
     /// A client at the Unix socket.
@@ -132,6 +145,18 @@ impl Daemon {
     /// A client at the HTTP door.
     pub(crate) fn over_http(&self) -> Result<Client, Failure> {
         Ok(Client::new(Endpoint::loopback(&format!("http://{}", self.http), &self.state)?))
+    }
+
+    /// A client at the HTTP door of a daemon that speaks TLS there.
+    pub(crate) fn over_tls(&self) -> Result<Client, Failure> {
+        let url = format!("https://localhost:{}", self.http.port());
+        let token = SecretString::new(self.token.clone());
+        Ok(Client::new(Endpoint::remote(&url, token, &Trust::Authority(self.authority()))?))
+    }
+
+    /// The certificate of the authority that the daemon's own comes from.
+    pub(crate) fn authority(&self) -> PathBuf {
+        self.state.join("identity").join("ca.pem")
     }
 
     /// Anonymous memory of the process in megabytes: heaps and stacks, which is what clients can make grow.

@@ -26,6 +26,7 @@ const CERTIFICATE: Duration = Duration::from_secs(10);
 pub(crate) enum Listener {
     Unix,
     Http,
+    Tls,
     Grpc,
     Quic,
 }
@@ -51,6 +52,7 @@ impl Owner {
         let client = match listener {
             Listener::Unix => Speaks::Http(daemon.client.clone()),
             Listener::Http => Speaks::Http(daemon.over_http()?),
+            Listener::Tls => Speaks::Http(daemon.over_tls()?),
             Listener::Grpc => {
                 let client = GatewayServiceClient::new(channel(daemon).await?);
                 Speaks::Grpc { client, token: daemon.token.clone() }

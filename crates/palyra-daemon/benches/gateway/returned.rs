@@ -9,7 +9,7 @@ use tokio::task::JoinSet;
 
 use crate::Failure;
 use crate::crowd::{Crowd, Protocol};
-use crate::daemon::{Daemon, Place, begin, run};
+use crate::daemon::{Daemon, Place, Security, begin, run};
 use crate::reader::connect;
 use crate::socket::Socket;
 
@@ -74,7 +74,8 @@ async fn load(daemon: &Daemon) -> Result<(), Failure> {
     }
     tokio::time::sleep(STOPPED).await;
     drop(sockets);
-    for protocol in Protocol::ALL {
+    // All that this daemon speaks.
+    for protocol in Protocol::ALL.into_iter().filter(|protocol| protocol.security() == Security::Plain) {
         drop(Crowd::gather(protocol, daemon).await?);
     }
     Ok(())

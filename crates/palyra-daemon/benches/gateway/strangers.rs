@@ -1,4 +1,4 @@
-//! `gateway.strangers`: what an owner notices of two thousand strangers at the same listener.
+//! `gateway.strangers`: what an owner notices of two thousand strangers at the same listener; `load.p99`: the same of the protocol where it is most.
 //!
 //! The owner works alone and beside the strangers in turns. What the strangers' own side costs is counted against the daemon, since both share the cores.
 
@@ -16,9 +16,10 @@ const WARM_UP: usize = 50;
 const RUNS: usize = 400;
 
 pub(crate) async fn figures(report: &mut Report) -> Result<(), Failure> {
+    let mut most: f64 = 0.0;
     for protocol in Protocol::ALL {
         let place = Place::new()?;
-        let mut daemon = place.start().await?;
+        let mut daemon = place.start_with(protocol.security()).await?;
         let owner = Owner::at(protocol.listener(), &daemon).await?;
         owner.latencies(WARM_UP).await?;
         let (mut ratios, mut alone, mut beside) = (Vec::new(), Vec::new(), Vec::new());
@@ -39,8 +40,11 @@ pub(crate) async fn figures(report: &mut Report) -> Result<(), Failure> {
         for (name, values) in [("alone", &alone), ("p99", &beside)] {
             report.figure(&format!("{id}.{name}"), values.median(), "ms", None, Aim::None, n, Some(values.spread()));
         }
+        most = most.max(ratios.median());
         daemon.stop()?;
     }
+    let n = (Protocol::ALL.len() * ROUNDS * RUNS) as u64;
+    report.figure("load.p99", most, "ratio", Some("p99 of the owner alone"), Aim::AtMost(2.0), n, None);
     report.note(&format!(
         "strangers: {STRANGERS} at a time; each says one thing and comes back 5 s after it was turned away"
     ));
