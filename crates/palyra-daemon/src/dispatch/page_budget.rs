@@ -31,8 +31,9 @@ const PAGE: u32 = 256;
 const PER_CONNECTION: usize = 8 * PAGE as usize;
 /// Units that all connections of one principal hold together: 16 MiB, and as much again for answers.
 const PER_PRINCIPAL: usize = 64 * PAGE as usize;
-/// Pages, or answers, of one principal that are read at a time. How large one is shows when it was read, so this many may be larger than expected.
-const READS: usize = 8;
+/// Pages, or answers, of one principal that are read at a time: as many as there are threads that read. How large one is shows when it was read, so this many may be
+/// larger than expected.
+const READS: usize = 4;
 /// Streams that one principal has open at a time, over all connections: each costs some KiB even if nobody says anything.
 const STREAMS: usize = 4_096;
 /// Answers with fewer bytes are not counted: a connection costs more by itself.

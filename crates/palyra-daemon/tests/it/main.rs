@@ -61,6 +61,7 @@ mod spending;
 mod standing;
 mod start;
 mod stop;
+mod stopped;
 mod storage;
 mod support;
 mod things;

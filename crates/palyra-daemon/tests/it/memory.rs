@@ -17,7 +17,7 @@ use crate::support::{Daemon, Place};
 const SOCKETS: usize = 100;
 const STREAMS: usize = 8;
 /// What all of them may hold: far less than a page for each stream.
-const MOST_HELD: u64 = 160 * 1024 * 1024;
+pub(crate) const MOST_HELD: u64 = 160 * 1024 * 1024;
 
 /// The same over HTTP/1.1, where each connection carries one stream, and over HTTP/2, where it carries many.
 const CONNECTIONS: usize = 200;
