@@ -101,7 +101,7 @@ impl Engine {
             }
             let record = engine.agent_record(agent_kind::SET, &AgentSet { agent, by })?;
             engine.shared.options.journal.append(vec![record]).await?;
-            engine.open_agent_book().await?;
+            engine.read_patiently(|| engine.open_agent_book()).await?;
             engine.agent(&id)
         })
         .await
@@ -126,7 +126,7 @@ impl Engine {
             let mut records = vec![engine.agent_record(agent_kind::REMOVED, &removed)?];
             records.extend(beside);
             engine.shared.options.journal.append(records).await?;
-            engine.open_agent_book().await?;
+            engine.read_patiently(|| engine.open_agent_book()).await?;
             Ok(before)
         })
         .await

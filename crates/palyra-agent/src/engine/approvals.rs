@@ -62,7 +62,7 @@ impl Engine {
             other => other?,
         }
         if reaches_further {
-            self.put_patterns_in_force().await?;
+            self.read_patiently(|| self.put_patterns_in_force()).await?;
         }
         Ok(approval.run_id)
     }
@@ -95,11 +95,12 @@ impl Engine {
         let payload = serde_json::to_vec(&revoked).map_err(|error| AgentError::Internal(error.to_string()))?;
         let record = NewRecord::new(kind::APPROVAL_REVOKED, self.shared.options.clock.now(), payload);
         self.shared.options.journal.append(vec![record.in_session(pattern.session_id)]).await?;
-        self.put_patterns_in_force().await
+        self.read_patiently(|| self.put_patterns_in_force()).await
     }
 
     /// Tells the decider what people agreed to.
     pub(super) async fn put_patterns_in_force(&self) -> Result<(), AgentError> {
+        let _agreeing = self.shared.agreeing.lock().await;
         let patterns = self.patterns(PatternFilter::Counting).await?;
         let grants = patterns.iter().map(PatternRow::grant).collect();
         self.shared.options.decider.agreed(grants).map_err(AgentError::Patterns)

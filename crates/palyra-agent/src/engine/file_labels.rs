@@ -248,7 +248,7 @@ impl Engine {
         let endorsed = FileEndorsed { workspace, path, digest, bytes: Some(bytes), by, via };
         let payload = serde_json::to_vec(&endorsed).map_err(|error| AgentError::Internal(error.to_string()))?;
         self.shared.options.journal.append(vec![NewRecord::new(file_kind::ENDORSED, at, payload)]).await?;
-        self.open_file_labels().await?;
+        self.read_patiently(|| self.open_file_labels()).await?;
         Ok(file)
     }
 

@@ -70,7 +70,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use palyra_common::{RunId, SessionId};
+use palyra_common::{RunId, SessionId, ToStableError as _};
 use palyra_journal::{FirstCommit, Reader};
 use palyra_tools::TreeBook;
 use tokio::sync::{Semaphore, mpsc};
@@ -112,7 +112,7 @@ pub use workspaces::WorkspaceRoots;
 
 use self::agents::AgentBook;
 use self::canvases::CanvasBell;
-use self::driver::Command;
+use self::driver::{APPEND_RETRY, Command, is_unavailable};
 use self::file_labels::FileLabelBook;
 use self::hooks::HookBook;
 use self::live_tape::LiveTape;
@@ -144,6 +144,8 @@ struct Shared {
     canvas_bell: CanvasBell,
     /// Which agents there are.
     agents: AgentBook,
+    /// Held from reading what people agreed to until that is in force: whoever reads later puts it in force later.
+    agreeing: tokio::sync::Mutex<()>,
     /// Which contents of files have a label.
     file_labels: Arc<FileLabelBook>,
     /// Which files are somebody else's.
@@ -187,6 +189,7 @@ impl Engine {
             locks: Locks::default(),
             hooks: HookBook::default(),
             agents: AgentBook::default(),
+            agreeing: tokio::sync::Mutex::default(),
             file_labels: Arc::default(),
             trees: Arc::new(TreeBook::new(options.trusted.clone())),
             waiting: Mutex::default(),
@@ -259,6 +262,26 @@ impl Engine {
             None => self.shared.drivers.spawn(work),
         };
         task.await.unwrap_or_else(|error| Err(AgentError::Internal(error.to_string())))
+    }
+
+    /// Reads what a change that is durable came to, however long the disk takes to say it: until then memory says something else than the journal, and whoever made
+    /// the change does not know that it is made.
+    async fn read_patiently<T, F>(&self, read: impl Fn() -> F) -> Result<T, AgentError>
+    where
+        F: Future<Output = Result<T, AgentError>>,
+    {
+        loop {
+            match read().await {
+                Err(error) if is_unavailable(&error) => {
+                    tracing::warn!(error = %error.to_stable(), "a change on the journal is not in force yet");
+                    tokio::select! {
+                        () = self.shared.stopping.cancelled() => return Err(error),
+                        () = tokio::time::sleep(APPEND_RETRY) => {}
+                    }
+                }
+                done => return done,
+            }
+        }
     }
 
     fn live(&self, run_id: RunId) -> Option<LiveRun> {

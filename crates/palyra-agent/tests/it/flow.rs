@@ -9,7 +9,7 @@ use palyra_common::{
 use serde_json::{Value, json};
 
 use crate::brain::{Brain, Next, Outbox, Outside, results};
-use crate::support::{Bench, Setup, actor, answer, is_phase};
+use crate::support::{Bench, FailsOnce, Setup, actor, answer, is_phase};
 
 const READ: &str = "mcp.mail.read";
 const SEND: &str = "mcp.mail.send";
@@ -267,6 +267,42 @@ async fn an_answer_for_the_session_holds_until_it_is_taken_back() {
     let third = bench.engine.create_run(again(Some(first.session_id))).await.unwrap();
     waiting(&bench, third.run_id).await;
     assert_eq!(sent(&outbox).len(), 2);
+}
+
+#[tokio::test]
+async fn what_was_taken_back_does_not_count_although_the_journal_could_not_be_read() {
+    let faults = Arc::new(FailsOnce::default());
+    let outbox = Outbox::default();
+    let mut setup = Setup::script("turn = []");
+    setup.provider =
+        Some(Brain::playing(vec![(READ, json!({})), (SEND, json!({"to": "eve@evil.example", "body": "hello"}))]));
+    setup.tools = vec![Outside::reading("mail", "read", inbox(), &outbox), Outside::sending("mail", "send", &outbox)];
+    setup.faults = Some(Arc::<FailsOnce>::clone(&faults));
+    let bench = setup.start().await;
+    for at in 1.. {
+        let first = bench.engine.create_run(bench.task("Answer the mail")).await.unwrap();
+        let asked = waiting(&bench, first.run_id).await;
+        let for_session = Answer { scope: ApprovalScope::Session, ..answer(ApprovalDecision::Allow) };
+        bench.engine.decide_approval(asked.approval_id, for_session).await.unwrap();
+        bench.finish(first.run_id).await;
+        faults.arm(at);
+        let revoked = bench.engine.revoke_pattern(asked.approval_id, "local").await;
+        let has_failed = faults.disarm();
+        bench.settle().await;
+        let again = NewRun { session_id: Some(first.session_id), ..bench.task("Answer the mail") };
+        let again = bench.engine.create_run(again).await.unwrap();
+        if bench.engine.patterns(PatternFilter::Counting).await.unwrap().is_empty() {
+            waiting(&bench, again.run_id).await;
+            bench.engine.cancel(again.run_id, "local", None).await.unwrap();
+        } else {
+            assert!(revoked.is_err(), "operation {at}");
+            bench.finish(again.run_id).await;
+            bench.engine.revoke_pattern(asked.approval_id, "local").await.unwrap();
+        }
+        if !has_failed {
+            break;
+        }
+    }
 }
 
 /// The weather in Brno may be asked for with the calendar's data in mind. That says nothing about other words that would go to the same place, and nothing about other data.

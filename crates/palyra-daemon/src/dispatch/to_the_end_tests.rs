@@ -1,5 +1,7 @@
 //! A client that leaves at each moment at which its request could be dropped: after every number of polls, both while what was begun goes on and when it is just done.
 //!
+//! The same is done with a daemon that dies at any moment, and with a journal that fails at any moment.
+//!
 //! Every command of the catalogue that changes something is tried. Whoever gives it again under its key gets an outcome, and what is on the journal is what one
 //! undisturbed execution leaves there. At the end a daemon that knows the journal alone answers what this one answers from memory.
 
@@ -9,10 +11,12 @@ mod cases;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::future::poll_fn;
+use std::io;
 use std::panic::AssertUnwindSafe;
 use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 
@@ -23,6 +27,7 @@ use http_body_util::BodyExt as _;
 use palyra_client::command::{self, Command};
 use palyra_common::config::{self, LoadedConfig};
 use palyra_common::{AcpCommand, CommandEffect, Environment, RequestId, SystemClock, paths};
+use palyra_journal::FaultInjector;
 use palyra_telemetry::InheritedSockets;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -71,9 +76,17 @@ struct Daemon {
 
 impl Daemon {
     async fn open(environment: &Environment, root: &StateRoot, loaded: &LoadedConfig) -> Self {
+        Self::compose(Composition::new(environment.clone()), environment, root, loaded).await
+    }
+
+    async fn compose(
+        composition: Composition,
+        environment: &Environment,
+        root: &StateRoot,
+        loaded: &LoadedConfig,
+    ) -> Self {
         let inherited = InheritedSockets::take(environment).unwrap();
         let metrics = telemetry::metrics(&SystemClock);
-        let composition = Composition::new(environment.clone());
         let (parts, _) = tokio::task::block_in_place(|| composition.parts(root, loaded, metrics, inherited)).unwrap();
         let app = open(parts, CancellationToken::new()).await.unwrap().app;
         Self { front: Front::new(Arc::clone(&app)), app }
@@ -85,12 +98,24 @@ impl Daemon {
         if let Some(key) = key {
             envelope["idempotency_key"] = json!(key);
         }
-        let text = envelope.to_string();
+        self.post("/acp/v1/command", None, envelope.to_string())
+    }
+
+    /// A request to the interface of OpenAI.
+    fn openai(&self, path: &str, body: &Value, key: &str) -> Pin<Box<dyn Future<Output = Value>>> {
+        self.post(path, Some(key), body.to_string())
+    }
+
+    fn post(&self, path: &str, key: Option<&str>, text: String) -> Pin<Box<dyn Future<Output = Value>>> {
         let body = Body::from_stream(futures::stream::once(async move {
             tokio::task::yield_now().await;
             Ok::<_, Infallible>(text)
         }));
-        let mut request = http::Request::post("/acp/v1/command").body(body).unwrap();
+        let mut request = http::Request::post(path);
+        if let Some(key) = key {
+            request = request.header("idempotency-key", key);
+        }
+        let mut request = request.body(body).unwrap();
         request.extensions_mut().insert(Peer::Unix { uid: rustix::process::geteuid().as_raw() });
         let front = self.front.clone();
         Box::pin(async move {
@@ -143,6 +168,16 @@ impl Daemon {
             }
         }
         effects
+    }
+
+    /// Waits until the journal can be written, whatever kept it from that.
+    async fn can_record(&self) {
+        let recovered = async {
+            while self.app.journal.admission().is_err() {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, recovered).await.expect("the journal does not recover");
     }
 
     /// Waits until nothing is carried out any more.
@@ -230,6 +265,68 @@ fn a_client_that_leaves_at_any_moment_finds_one_execution_and_its_outcome() {
     for (before, after) in before.into_iter().zip(after) {
         assert_eq!(before, after, "memory said something else than the journal");
     }
+}
+
+/// The same over `/v1`, where one request is several commands: a conversation that begins, and results of the client's own tools.
+#[test]
+fn a_client_of_openai_that_leaves_at_any_moment_finds_one_run_and_its_answer() {
+    let directory = tempfile::tempdir().unwrap();
+    let environment = environment(directory.path());
+    let loaded = config::load(&environment).unwrap();
+    let root = StateRoot::claim(paths::state_root(&environment).unwrap()).unwrap();
+    lives(async {
+        let daemon = Daemon::open(&environment, &root, &loaded).await;
+        for moment in [Moment::Waiting, Moment::Woken] {
+            for polls in 0.. {
+                let at = format!("left {moment:?} after {polls} polls");
+                let asked = json!([{ "role": "user", "content": "say it" }]);
+                let began = converse(&daemon, moment, polls, &at, asked, ("said", 1)).await;
+                let mut messages = vec![json!({ "role": "user", "content": "look it up" })];
+                let handed_back = daemon.openai(CHAT, &chat(&json!(messages)), &format!("{at}, a call")).await;
+                let message = handed_back["choices"][0]["message"].clone();
+                let call = message["tool_calls"][0]["id"].clone();
+                assert!(call.is_string(), "{at}: {handed_back}");
+                messages.extend([message, json!({ "role": "tool", "tool_call_id": call, "content": "found" })]);
+                let at = format!("{at}, its result");
+                let delivered = converse(&daemon, moment, polls, &at, json!(messages), ("looked up", 0)).await;
+                if began && delivered {
+                    break;
+                }
+            }
+        }
+        daemon.app.engine.stop(Duration::from_secs(5)).await;
+        daemon.app.journal.clone().close().await.unwrap();
+    });
+}
+
+const CHAT: &str = "/v1/chat/completions";
+
+fn chat(messages: &Value) -> Value {
+    let look_up = json!({ "name": "look_up", "parameters": { "type": "object" } });
+    json!({ "model": "palyra", "messages": messages, "tools": [{ "type": "function", "function": look_up }] })
+}
+
+/// Leaves during a request and makes it again; it has this answer and begins so many runs. Whether it was answered the first time.
+async fn converse(
+    daemon: &Daemon,
+    moment: Moment,
+    polls: usize,
+    at: &str,
+    messages: Value,
+    (answer, begins): (&str, usize),
+) -> bool {
+    let (body, begun) = (chat(&messages), daemon.last_seq().await);
+    let answered = cut_after(polls, moment, daemon.openai(CHAT, &body, at)).await;
+    for _ in 0..2 {
+        let again = daemon.openai(CHAT, &body, at).await;
+        assert_eq!(again["choices"][0]["message"]["content"], answer, "{at}: {again}");
+    }
+    daemon.settle().await;
+    let since = daemon.app.journal.read(move |reader| reader.range(begun + 1, 10_000)).await.unwrap();
+    assert_eq!(since.iter().filter(|record| record.kind == "run.accepted").count(), begins, "{at}");
+    let results = since.iter().filter(|record| record.kind == "tool.finished").count();
+    assert_eq!(results, 1 - begins, "{at}");
+    answered.is_some()
 }
 
 /// Does work on a runtime of its own, whose tasks all end with it.
@@ -373,19 +470,29 @@ async fn kept(daemon: &Daemon) -> Vec<Value> {
     kept
 }
 
-/// Leaves during one command at every moment, each time on things of its own.
-async fn leave_at_every_moment(daemon: &Daemon, cases: &mut cases::Cases, command: AcpCommand) {
-    // What it comes to if nobody leaves. The first time may make what is made once.
-    let undisturbed = async |cases: &mut cases::Cases| {
+/// What a command comes to if nothing happens meanwhile, and what it leaves on the journal.
+async fn undisturbed(
+    daemon: &Daemon,
+    cases: &mut cases::Cases,
+    command: AcpCommand,
+) -> (Value, BTreeMap<String, usize>) {
+    let mut outcome = None;
+    // The first time may make what is made once.
+    for _ in 0..2 {
         let params = cases.prepare(daemon, command).await;
         let begun = daemon.last_seq().await;
         let answer = daemon.request(command, &params, None).await;
         daemon.settle().await;
-        (answer, daemon.left_since(begun).await.0)
-    };
-    undisturbed(cases).await;
-    let (undisturbed, expected) = undisturbed(cases).await;
-    assert_eq!(code(&undisturbed), cases::refusal(command), "{command}: {undisturbed}");
+        outcome = Some((answer, daemon.left_since(begun).await.0));
+    }
+    let (answer, left) = outcome.unwrap();
+    assert_eq!(code(&answer), cases::refusal(command), "{command}: {answer}");
+    (answer, left)
+}
+
+/// Leaves during one command at every moment, each time on things of its own.
+async fn leave_at_every_moment(daemon: &Daemon, cases: &mut cases::Cases, command: AcpCommand) {
+    let (undisturbed, expected) = undisturbed(daemon, cases, command).await;
     for moment in [Moment::Waiting, Moment::Woken] {
         for polls in 0.. {
             let at = format!("{command} left {moment:?} after {polls} polls");
@@ -416,5 +523,124 @@ async fn leave_at_every_moment(daemon: &Daemon, cases: &mut cases::Cases, comman
                 break;
             }
         }
+    }
+}
+
+/// Lets one operation of the journal fail, a commit or a read: the n-th after it was armed.
+#[derive(Debug, Default)]
+struct FailsOnce {
+    left: AtomicU64,
+    has_failed: AtomicBool,
+}
+
+impl FailsOnce {
+    fn arm(&self, at: u64) {
+        self.left.store(at, Ordering::SeqCst);
+    }
+
+    /// Nothing fails from now on. Whether something did.
+    fn disarm(&self) -> bool {
+        self.left.store(0, Ordering::SeqCst);
+        self.has_failed.swap(false, Ordering::SeqCst)
+    }
+
+    fn operation(&self, failure: io::ErrorKind) -> io::Result<()> {
+        let left = self.left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1));
+        if left != Ok(1) {
+            return Ok(());
+        }
+        self.has_failed.store(true, Ordering::SeqCst);
+        Err(failure.into())
+    }
+}
+
+impl FaultInjector for FailsOnce {
+    fn before_commit(&self, _commit: u64) -> io::Result<()> {
+        // Reported at once; what may pass is tried again by the journal itself, and nobody hears of it.
+        self.operation(io::ErrorKind::StorageFull)
+    }
+
+    fn before_read(&self) -> io::Result<()> {
+        self.operation(io::ErrorKind::Other)
+    }
+}
+
+/// As above, but it is the journal that fails, once, at each commit and each read that the command causes. The failure may be all that the client hears; whoever
+/// gives the command again under its key gets the outcome, and it took place once.
+#[test]
+fn a_journal_that_fails_at_any_moment_leaves_commands_whose_outcome_is_known() {
+    let directory = tempfile::tempdir().unwrap();
+    let environment = environment(directory.path());
+    let loaded = config::load(&environment).unwrap();
+    let root = StateRoot::claim(paths::state_root(&environment).unwrap()).unwrap();
+    let before = lives(async {
+        let faults = Arc::new(FailsOnce::default());
+        let composition = Composition::new(environment.clone()).with_faults(Arc::<FailsOnce>::clone(&faults));
+        let daemon = Daemon::compose(composition, &environment, &root, &loaded).await;
+        let mut cases = cases::Cases::new(&daemon, &directory.path().join("workspace")).await;
+        let mut failed = Vec::new();
+        for command in changing_commands() {
+            let tried = AssertUnwindSafe(fail_at_every_moment(&daemon, &faults, &mut cases, command)).catch_unwind();
+            failed.extend(tried.await.err().map(|_| command));
+            faults.disarm();
+        }
+        assert!(failed.is_empty(), "{failed:?}");
+        let kept = kept(&daemon).await;
+        daemon.app.engine.stop(Duration::from_secs(5)).await;
+        daemon.app.journal.clone().close().await.unwrap();
+        kept
+    });
+    let after = lives(async { kept(&Daemon::open(&environment, &root, &loaded).await).await });
+    for (before, after) in before.into_iter().zip(after) {
+        assert_eq!(before, after, "memory said something else than the journal");
+    }
+}
+
+/// Lets the journal fail during one command at every moment, each time on things of its own.
+async fn fail_at_every_moment(daemon: &Daemon, faults: &FailsOnce, cases: &mut cases::Cases, command: AcpCommand) {
+    let (undisturbed, expected) = undisturbed(daemon, cases, command).await;
+    for at in 1.. {
+        let what = format!("{command} whose operation {at} failed");
+        let params = cases.prepare(daemon, command).await;
+        let command_given = read(command, &params);
+        let traces = facts(&command_given).traces;
+        // An answer with a secret is not kept under a key.
+        let key = (!matches!(traces, Traces::Secret)).then_some(what.as_str());
+        let begun = daemon.last_seq().await;
+        faults.arm(at);
+        let answer = daemon.request(command, &params, key).await;
+        let has_failed = faults.disarm();
+        daemon.can_record().await;
+        let refused = code(&answer);
+        let is_honest = has_failed && matches!(refused, Some("storage_failed" | "disk_full"));
+        assert!(is_honest || refused == code(&undisturbed), "{what}: {answer}");
+        if key.is_some() {
+            let again = daemon.request(command, &params, key).await;
+            assert_eq!(code(&again), code(&undisturbed), "{what}: {again}");
+            let (left, _) = daemon.left_since(begun).await;
+            assert!(took_place_once(command, traces, &left, &expected), "{what}: {left:?} instead of {expected:?}");
+            let third = daemon.request(command, &params, key).await;
+            if code(&again).is_none() && command != AcpCommand::RunCreate {
+                assert_eq!(third["result"], again["result"], "{what}");
+            }
+            assert_eq!(daemon.left_since(begun).await.0, left, "{what}: given a third time");
+        }
+        if !has_failed {
+            break;
+        }
+    }
+}
+
+/// Whether a command that was given until it was answered left what it leaves when it is given once.
+fn took_place_once(
+    command: AcpCommand,
+    traces: Traces<'_>,
+    left: &BTreeMap<String, usize>,
+    expected: &BTreeMap<String, usize>,
+) -> bool {
+    match (traces, command) {
+        // A question to a model is on record each time that it was asked.
+        (Traces::Repeatable | Traces::Summary(_), AcpCommand::AuxiliaryRun | AcpCommand::SessionCompactApply) => true,
+        _ => left == expected,
     }
 }

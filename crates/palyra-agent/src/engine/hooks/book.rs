@@ -64,7 +64,7 @@ impl Engine {
                 return Err(AgentError::HookBindingInvalid { field: "id", why });
             }
             engine.record_hook(hook_kind::SET, &BindingSet { binding, by }).await?;
-            engine.hook_binding(&id).await
+            engine.read_patiently(|| engine.hook_binding(&id)).await
         })
         .await
     }
@@ -82,7 +82,7 @@ impl Engine {
                 return Ok(before);
             }
             engine.record_hook(hook_kind::SWITCHED, &switched).await?;
-            engine.hook_binding(&switched.id).await
+            engine.read_patiently(|| engine.hook_binding(&switched.id)).await
         })
         .await
     }
@@ -133,6 +133,6 @@ impl Engine {
         let payload = serde_json::to_vec(payload).map_err(|error| AgentError::Internal(error.to_string()))?;
         let record = NewRecord::new(kind, self.shared.options.clock.now(), payload);
         self.shared.options.journal.append(vec![record]).await?;
-        self.open_hook_book().await
+        self.read_patiently(|| self.open_hook_book()).await
     }
 }
