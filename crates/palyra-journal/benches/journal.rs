@@ -258,7 +258,7 @@ fn growth(report: &mut Report) -> Result<(), Failure> {
     let n = ROUNDS as u64;
     for (name, rounds, aim) in [("tape", &rounds[0], 0.1), ("verify", &rounds[1], 1.1), ("open", &rounds[2], 0.2)] {
         for (at, size) in sizes.iter().enumerate() {
-            let times = Samples::from_values(rounds.iter().map(|round| round[at] * 1e3).collect());
+            let times = Samples::from_values(rounds.iter().filter_map(|round| Some(round.get(at)? * 1e3)).collect());
             let times = times.ok_or("no samples")?;
             let id = format!("journal.{name}.{size}");
             report.figure(&id, times.median(), "ms", None, Aim::None, n, Some(times.spread()));
