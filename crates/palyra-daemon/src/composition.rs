@@ -331,6 +331,7 @@ async fn serve(parts: Parts<'_>, beside: Beside) -> Result<(), DaemonError> {
     server.spawn(tokens.keep_noted(closing.clone()));
     server.spawn(heap::keep_trimmed(closing.clone()));
     server.spawn(Reserve::of(root.path()).maintain(closing.clone()));
+    server.spawn(root.presence()?.keep_watched(closing.clone()));
     server.spawn(keep_collected(journal.clone(), effects, closing.clone()));
     server.spawn(keep_audited(Arc::clone(&app), closing.clone()));
     server.spawn(keep_told(Arc::clone(&app), closing.clone()));

@@ -16,9 +16,11 @@ use std::time::{Duration, Instant};
 
 use palyra_client::SOCKET_NAME;
 use palyra_client::quic::QUIC_ADDRESS_NAME;
+use palyra_common::ExitCode;
 use palyra_journal::check_writable;
 use rustix::io::Errno;
 use rustix::process::Pid;
+use tokio_util::sync::CancellationToken;
 
 use crate::error::DaemonError;
 use crate::reserve::Reserve;
@@ -29,6 +31,8 @@ const PID_NAME: &str = "palyrad.pid";
 const RELEASED_WITHIN: Duration = Duration::from_secs(5);
 /// How often it looks.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// How often a daemon looks whether its state root is still there.
+const LOOK_FOR_ROOT_EVERY: Duration = Duration::from_secs(1);
 /// Where HTTP is served.
 pub(crate) const HTTP_ADDRESS: &str = "http.addr";
 /// Where gRPC is served.
@@ -41,7 +45,7 @@ const EFFECTS_NAME: &str = "effects";
 #[derive(Debug)]
 pub(crate) struct StateRoot {
     path: PathBuf,
-    _lock: File,
+    lock: File,
     /// Set when the socket belongs to the service manager, which keeps it open while no daemon runs.
     socket_is_lent: AtomicBool,
 }
@@ -57,7 +61,7 @@ impl StateRoot {
         let lock = take_lock(&path)?;
         // Before anything is written that a full disk would refuse.
         Reserve::of(&path).settle();
-        let root = Self { path, _lock: lock, socket_is_lent: AtomicBool::new(false) };
+        let root = Self { path, lock, socket_is_lent: AtomicBool::new(false) };
         // Left by a daemon that was killed; they would send clients to ports that may be anybody's by now.
         for name in ADDRESSES {
             root.forget(name)?;
@@ -105,6 +109,13 @@ impl StateRoot {
         remove(&path).map_err(DaemonError::file("remove", path))
     }
 
+    /// What tells whether the directory is still the one that this daemon serves.
+    pub(crate) fn presence(&self) -> Result<Presence, DaemonError> {
+        let path = self.path.join(LOCK_NAME);
+        let lock = self.lock.metadata().map_err(DaemonError::file("read", &path))?;
+        Ok(Presence { path, device: lock.dev(), inode: lock.ino() })
+    }
+
     /// Takes back everything that says a daemon is here, then gives up the lock.
     pub(crate) fn release(self) {
         let own_socket = (!self.socket_is_lent.load(Ordering::Relaxed)).then_some(SOCKET_NAME);
@@ -112,6 +123,41 @@ impl StateRoot {
             if let Err(error) = self.forget(name) {
                 tracing::warn!(%error, "a file of the stopped daemon could not be removed");
             }
+        }
+    }
+}
+
+/// The lock file of a state root, by which it is recognised: whoever removes the directory removes the lock with it.
+#[derive(Debug)]
+pub(crate) struct Presence {
+    path: PathBuf,
+    device: u64,
+    inode: u64,
+}
+
+impl Presence {
+    /// Ends this process once the state root is gone or another one stands in its place.
+    ///
+    /// At once and not in good order: whatever is written from now on would be lost with the directory, or end up in that of another daemon.
+    pub(crate) async fn keep_watched(self, closing: CancellationToken) {
+        loop {
+            tokio::select! {
+                () = closing.cancelled() => return,
+                () = tokio::time::sleep(LOOK_FOR_ROOT_EVERY) => {}
+            }
+            if self.is_lost() {
+                let root = self.path.parent().unwrap_or(&self.path).display();
+                tracing::error!(state_root = %root, "the state directory was removed; this daemon ends, since it could keep nothing");
+                std::process::exit(ExitCode::Precondition as i32);
+            }
+        }
+    }
+
+    /// Whether the lock file is another one or none. A directory that cannot be looked at for another reason is still there.
+    fn is_lost(&self) -> bool {
+        match fs::symlink_metadata(&self.path) {
+            Ok(found) => (found.dev(), found.ino()) != (self.device, self.inode),
+            Err(error) => matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory),
         }
     }
 }
