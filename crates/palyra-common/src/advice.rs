@@ -19,11 +19,12 @@ pub fn model_advice(code: &str) -> Option<&'static str> {
         "model_quota_exhausted" => "add credit at the provider or use another key; waiting does not help",
         "model_unavailable" => "try again later, or use another model",
         "model_request_rejected" => {
-            "`palyra models list PROVIDER` lists the models the server offers; `palyra models test` checks one"
+            "`palyra models list` followed by the provider's name lists the models that its server offers; `palyra models test` checks one"
         }
         "model_context_too_long" => {
-            "choose a model with a larger window (`palyra models list`), start a new session, or shorten the task or its attachments; if the window \
-             is larger than that, set `context_tokens` of the provider in models.toml, or `model.context_tokens` without one"
+            "use a model with a larger window (`palyra models list`) or start its server with one (llama.cpp: `--ctx-size 16384`); in a long \
+             conversation, start a new session or shorten the task or its attachments; `context_tokens` in models.toml (`model.context_tokens` \
+             without one) says how large the window is, and must not say more than the server has"
         }
         "model_content_refused" | "content_policy" => "rephrase the task, or use another model",
         "model_answer_malformed" => {

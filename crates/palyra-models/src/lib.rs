@@ -85,6 +85,7 @@ pub use route::{
     AfterOutput, AnswerMemory, Chain, Explanation, Gate, GateHealth, GateState, HttpProviders, KeyStanding, Listed,
     Listing, Needs, Pace, ProbePrompt, PromptChoice, ProviderFactory, ProviderWrapper, RoutePolicy, Router,
     RouterOptions, Standing, Step, SystemPace, Target, TryOut, Wish, check_listed, listed, try_account, try_out,
+    window,
 };
 pub use schema::{SchemaDialect, SchemaLoss, schema_losses};
 pub use scripted::{Call, Echo, ModelErrorSpec, Scene, Script, ScriptedProvider, Turn};

@@ -188,6 +188,14 @@ impl ModelProvider for OpenAiCompatible {
     }
 
     async fn models(&self) -> Result<Vec<ModelEntry>, ModelError> {
-        self.chat.models(chat::entry).await
+        let mut entries = self.chat.models(chat::entry).await?;
+        // llama.cpp says what it was started with; only its newer versions say so in the list, too. It serves one model.
+        if let [only] = entries.as_mut_slice()
+            && only.context_tokens.is_none()
+            && self.chat.transport().base().is_loopback()
+        {
+            only.context_tokens = self.chat.window_of_server().await;
+        }
+        Ok(entries)
     }
 }

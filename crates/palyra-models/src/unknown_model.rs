@@ -19,18 +19,10 @@ pub struct UnknownModel {
 }
 
 impl UnknownModel {
-    /// The error for a name, with those of the known ones that are like it, or the first few if none is.
+    /// The error for a name that a provider's list does not have, with those of the list that are like it, or the first few if none is.
     pub(crate) fn among<'a>(name: &str, provider: Option<&str>, known: impl IntoIterator<Item = &'a str>) -> Self {
         let known: Vec<&str> = known.into_iter().collect();
-        let own = |known: &str| known.split_once('/').map_or(known, |(_, model)| model).to_owned();
-        let alike = suggest(name, known.iter().copied()).or_else(|| {
-            let meant = suggest(
-                &own(name),
-                known.iter().map(|known| known.split_once('/').map_or(*known, |(_, model)| model)),
-            )?;
-            known.iter().find(|known| own(known) == meant).map(|known| (*known).to_owned())
-        });
-        let mut nearest: Vec<String> = alike.into_iter().collect();
+        let mut nearest: Vec<String> = alike(name, &known).into_iter().collect();
         for other in known {
             if nearest.len() < MOST_NAMED && !nearest.iter().any(|one| one == other) {
                 nearest.push(other.to_owned());
@@ -39,12 +31,40 @@ impl UnknownModel {
         Self { name: name.chars().take(80).collect(), provider: provider.map(str::to_owned), nearest }
     }
 
+    /// The error for a name that nobody has, with the one of the known ones that is like it. A name that is not like it is no advice: nobody has
+    /// verified that anything answers to it.
+    pub(crate) fn like<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Self {
+        let known: Vec<&str> = known.into_iter().collect();
+        Self::nearest(name, alike(name, &known))
+    }
+
+    /// The error for a name that nobody has, with what was meant.
+    pub(crate) fn nearest(name: &str, meant: impl IntoIterator<Item = String>) -> Self {
+        let mut nearest: Vec<String> = Vec::new();
+        for one in meant {
+            if nearest.len() < MOST_NAMED && !nearest.contains(&one) {
+                nearest.push(one);
+            }
+        }
+        Self { name: name.chars().take(80).collect(), provider: None, nearest }
+    }
+
     fn message(&self) -> String {
         match &self.provider {
             Some(provider) => format!("`{provider}` does not offer the model `{}`", self.name),
             None => format!("there is no model `{}`", self.name),
         }
     }
+}
+
+/// The known name that is like this one, in full or without its provider.
+fn alike(name: &str, known: &[&str]) -> Option<String> {
+    let own = |known: &str| known.split_once('/').map_or(known, |(_, model)| model).to_owned();
+    suggest(name, known.iter().copied()).or_else(|| {
+        let meant =
+            suggest(&own(name), known.iter().map(|known| known.split_once('/').map_or(*known, |(_, model)| model)))?;
+        known.iter().find(|known| own(known) == meant).map(|known| (*known).to_owned())
+    })
 }
 
 impl ToStableError for UnknownModel {
@@ -80,7 +100,10 @@ mod tests {
             Some("use `home/qwen3` or `home/smollm2`; `palyra models list home` shows all")
         );
         assert_eq!(error.exit_code() as u8, 8);
-        let nobody = UnknownModel::among("gpt-5", None, []).to_stable();
+        // A name that is not like what was asked for is no advice.
+        assert!(UnknownModel::like("nosuchmodel", known).nearest.is_empty());
+        assert_eq!(UnknownModel::like("qwen4", known).nearest, ["home/qwen3"]);
+        let nobody = UnknownModel::like("gpt-5", []).to_stable();
         assert!(nobody.recovery_hint.unwrap().contains("palyra models discover"));
     }
 }

@@ -29,6 +29,7 @@ pub(super) async fn offered(app: &App, params: &OfferedModelsParams) -> Result<O
     }
     let account: Account = accounts.providers.remove(name).ok_or_else(|| AccountsError::unknown(name, &accounts))?;
     let models = Router::single(name, account, None, None, options).models().await?;
+    app.models.note_reached(name);
     Ok(OfferedModelsResponse { models: models.into_iter().map(entry).collect() })
 }
 

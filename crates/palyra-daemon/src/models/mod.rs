@@ -229,6 +229,13 @@ impl Models {
         router.map(|router| router.health()).unwrap_or_default()
     }
 
+    /// A provider was reached beside all calls.
+    pub(crate) fn note_reached(&self, provider: &str) {
+        if let Some(router) = &self.state().router {
+            router.note_reached(provider);
+        }
+    }
+
     /// The provider for people.
     pub(crate) fn view(&self) -> ProviderView {
         let info = self.live.describe();
@@ -251,6 +258,21 @@ impl Models {
             };
         }
         let model = if info.model.is_empty() { String::new() } else { format!(" with model `{}`", info.model) };
+        // What the last calls found counts, until one succeeds or the provider is reached otherwise.
+        let troubles = state.router.as_ref().map(Router::health).unwrap_or_default();
+        let own_model = info.model.split_once('/').map_or(info.model.as_str(), |(_, model)| model);
+        let of_head = |trouble: &&GateHealth| {
+            trouble.gate.provider == info.name && trouble.gate.model.as_deref().is_none_or(|model| model == own_model)
+        };
+        if let Some(error) = troubles.iter().filter(of_head).find_map(|trouble| trouble.last.as_ref()) {
+            let envelope = error.to_stable();
+            let summary = format!("{}{model}: the last call failed: {}", info.name, envelope.message);
+            let health = ComponentHealth::new("provider", HealthStatus::Degraded, summary);
+            return match envelope.recovery_hint {
+                Some(hint) => health.hint(hint),
+                None => health,
+            };
+        }
         let nature = if info.is_language_model { "a language model" } else { "not a language model" };
         ComponentHealth::new("provider", HealthStatus::Ok, format!("{}{model}, {nature}: {}", info.name, state.reason))
     }

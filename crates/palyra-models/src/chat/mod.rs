@@ -126,6 +126,13 @@ impl ChatClient {
     ) -> Result<Vec<ModelEntry>, ModelError> {
         read_models(&self.transport.get_json(self.transport.base().join("models")).await?, entry)
     }
+
+    /// The window that a llama.cpp server was started with; others do not say.
+    pub(crate) async fn window_of_server(&self) -> Option<u32> {
+        let props = self.transport.get_json(self.transport.base().beside("props")).await.ok()?;
+        let tokens = props.pointer("/default_generation_settings/n_ctx")?.as_u64()?;
+        u32::try_from(tokens).ok().filter(|tokens| *tokens > 0)
+    }
 }
 
 /// The body of a request, as a server gets it that has refused nothing.

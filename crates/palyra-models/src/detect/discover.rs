@@ -5,7 +5,6 @@ use palyra_common::Environment;
 use super::environment::offers_of_environment;
 use super::local::{offers_of_places, usual_places};
 use super::offer::Offer;
-use crate::accounts::Account;
 
 /// Finds all of it. Servers are asked for their lists of models and for nothing else.
 pub async fn discover(environment: &Environment) -> Vec<Offer> {
@@ -21,8 +20,7 @@ pub async fn discover(environment: &Environment) -> Vec<Offer> {
                         models.push(model.clone());
                     }
                 });
-                let context_tokens = known.account.context_tokens.or(found.account.context_tokens);
-                let account = Account { context_tokens, ..known.account.clone() };
+                let account = known.account.clone();
                 *known = Offer::new(&known.name, account, models, format!("{}; {}", known.why, found.why));
             }
             None => offers.push(found),

@@ -129,46 +129,34 @@ async fn offer(client: &Client, place: &Place) -> Option<Offer> {
     }
     let is_usual = place.kind.usual_url() == Some(base);
     let base_url = (!is_usual).then(|| base.to_owned());
-    let (models, context_tokens, found) = match asked {
-        Some((models, context_tokens)) => {
+    let (models, found) = match asked {
+        Some(models) => {
             let count = match models.len() {
                 0 => "without any model yet".to_owned(),
                 1 => "with one model".to_owned(),
                 count => format!("with {count} models"),
             };
-            (models, context_tokens, format!("{} answers at {base}, {count}", place.what))
+            (models, format!("{} answers at {base}, {count}", place.what))
         }
-        None if place.may_be_asked() => (Vec::new(), None, format!("nothing answers at {base} with a list of models")),
-        None => (Vec::new(), None, format!("{base} was not asked")),
+        None if place.may_be_asked() => (Vec::new(), format!("nothing answers at {base} with a list of models")),
+        None => (Vec::new(), format!("{base} was not asked")),
     };
     let why = match place.variable {
         Some(variable) => format!("{variable} is set: {found}"),
         None => found,
     };
-    let account = Account { base_url, context_tokens, ..Account::new(place.kind) };
+    // Its window is not written down: the server says it whenever a run begins, and may be started with another one.
+    let account = Account { base_url, ..Account::new(place.kind) };
     Some(Offer::new(place.name, account, models, why))
 }
 
-/// The models that a place has, and its window where it tells; none if it has no list.
-async fn ask(client: &Client, place: &Place, base: &str) -> Option<(Vec<String>, Option<u32>)> {
-    let models = match place.kind {
-        ProviderKind::Ollama => names(&get(client, &format!("{base}/api/tags")).await?, "models", "name")?,
-        ProviderKind::Anthropic => names(&get(client, &format!("{base}/v1/models")).await?, "data", "id")?,
-        _ => names(&get(client, &format!("{base}/models")).await?, "data", "id")?,
-    };
-    let window = match place.kind {
-        ProviderKind::OpenaiCompatible | ProviderKind::Anthropic => window(client, base).await,
-        _ => None,
-    };
-    Some((models, window))
-}
-
-/// The window that a llama.cpp server was started with; others do not say.
-async fn window(client: &Client, base: &str) -> Option<u32> {
-    let root = base.strip_suffix("/v1").unwrap_or(base);
-    let props = get(client, &format!("{root}/props")).await?;
-    let tokens = props.get("default_generation_settings")?.get("n_ctx")?.as_u64()?;
-    u32::try_from(tokens).ok().filter(|tokens| *tokens >= 1_024)
+/// The models that a place has; none if it has no list.
+async fn ask(client: &Client, place: &Place, base: &str) -> Option<Vec<String>> {
+    match place.kind {
+        ProviderKind::Ollama => names(&get(client, &format!("{base}/api/tags")).await?, "models", "name"),
+        ProviderKind::Anthropic => names(&get(client, &format!("{base}/v1/models")).await?, "data", "id"),
+        _ => names(&get(client, &format!("{base}/models")).await?, "data", "id"),
+    }
 }
 
 async fn get(client: &Client, url: &str) -> Option<Value> {

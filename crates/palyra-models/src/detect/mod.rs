@@ -15,4 +15,5 @@ pub use adopt::adopt;
 pub use discover::discover;
 pub(crate) use environment::{key_in, offers_of_environment, own_url};
 pub use offer::Offer;
+pub(crate) use offer::is_loopback;
 pub use variables::set_variables;

@@ -46,7 +46,7 @@ impl Offer {
 }
 
 /// Whether an address is this machine.
-pub(super) fn is_loopback(url: &str) -> bool {
+pub(crate) fn is_loopback(url: &str) -> bool {
     let Ok(url) = url.parse::<reqwest::Url>() else { return false };
     let host = url.host_str().unwrap_or_default().trim_start_matches('[').trim_end_matches(']');
     host.eq_ignore_ascii_case("localhost") || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())

@@ -65,6 +65,12 @@ impl OfflineProvider {
         Self
     }
 
+    /// The full name of the planner.
+    #[must_use]
+    pub fn full_name() -> String {
+        format!("{NAME}/{MODEL}")
+    }
+
     /// Whether a model's name, in full or not, is that of the planner.
     pub(crate) fn is_named(model: &str) -> bool {
         model.strip_prefix(NAME).and_then(|rest| rest.strip_prefix('/')).unwrap_or(model) == MODEL
@@ -89,7 +95,9 @@ impl ModelProvider for OfflineProvider {
     /// It has no models to choose from, and must not pass for one that was asked for.
     async fn resolve(&self, _agent: &str, model: Option<&str>) -> Result<ProviderInfo, UnknownModel> {
         match model {
-            Some(name) if name != NAME && !Self::is_named(name) => Err(UnknownModel::among(name, None, [])),
+            Some(name) if name != NAME && !Self::is_named(name) => {
+                Err(UnknownModel::like(name, [Self::full_name().as_str()]))
+            }
             _ => Ok(self.describe()),
         }
     }

@@ -69,7 +69,8 @@ fn report(purpose: Purpose, name: &str, shown: &Shown<'_>) -> Outcome {
             Outcome::done(headline, summary::of_text(shown.text, sentences))
         }
         Purpose::Count(_) if shown.is_part() => Outcome::failed(format!(
-            "cannot count {name}: it is too large to be read in one piece; to count it: run wc FILE"
+            "cannot count {name}: it is too large to be read in one piece; to count it: palyra run \"run wc {}\"",
+            name.trim_matches('`')
         )),
         Purpose::Count(unit) => {
             let (count, word) = match unit {

@@ -201,7 +201,8 @@ fn run(command: &str, results: &[Finished<'_>], tools: &[ToolSpec]) -> Next {
             let command::Ran { how, printed } = command::Ran::of(result.content);
             let body = Shown::of(&printed).beginning();
             Next::Done(if result.failed {
-                Outcome { body, ..Outcome::failed(format!("`{command}` failed with {how}")) }
+                let with = if how.starts_with("ended by") { "was" } else { "failed with" };
+                Outcome { body, ..Outcome::failed(format!("`{command}` {with} {how}")) }
             } else {
                 Outcome::done(format!("ran `{command}`"), body)
             })
@@ -319,7 +320,7 @@ fn patch(path: &str, old: &str, new: &str, aim: String) -> Call {
 fn whole<'a>(path: &str, content: &'a str) -> Result<&'a str, Outcome> {
     let shown = Shown::of(content);
     if shown.is_part() {
-        return Err(Outcome::failed(format!("cannot take `{path}` whole: it is too large to be read in one piece")));
+        return Err(Outcome::failed(format!("`{path}` is too large to be read in one piece, so it was left as it is")));
     }
     Ok(shown.text)
 }

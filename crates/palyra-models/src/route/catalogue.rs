@@ -1,7 +1,8 @@
 //! What the servers say they offer: which models, and how much fits into a call of each.
 //!
-//! A server is asked when a run needs to know, at most once in a while, and never while a call waits. One that does not answer in time, or
-//! has no list, is left alone for a while; then everything is as if it had not been asked.
+//! A server is asked when a run needs to know, at most once in a while, and never while a call waits. A server of one's own may be started again with
+//! another window at any time, so what it said counts for a moment only. One that does not answer in time, or has no list, is left alone for a while;
+//! then everything is as if it had not been asked.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,7 +12,8 @@ use palyra_common::Timestamp;
 
 use super::pace::Pace;
 use super::pool::Pool;
-use crate::accounts::{ModelName, ProviderKind};
+use crate::accounts::{Account, ModelName, ProviderKind};
+use crate::detect::is_loopback;
 use crate::model_entry::ModelEntry;
 
 /// Longest wait for a list. Whoever begins a run waits for it once.
@@ -20,6 +22,10 @@ const PATIENCE: Duration = Duration::from_secs(3);
 const FRESH: Duration = Duration::from_secs(3600);
 /// How long a server that gave none is left alone.
 const PAUSE: Duration = Duration::from_secs(60);
+/// How long the windows of a server count that somebody may start again with another one.
+const RESTARTABLE: Duration = Duration::from_secs(60);
+/// The same for a server on this machine, which is asked in no time. Several runs that begin together ask once.
+const LOCAL: Duration = Duration::from_secs(1);
 /// A list that is younger is believed when it does not have a model.
 pub(super) const JUST_READ: Duration = Duration::from_secs(10);
 
@@ -91,6 +97,29 @@ pub(super) const fn says_windows(kind: ProviderKind) -> bool {
         ProviderKind::OpenaiCompatible | ProviderKind::Ollama | ProviderKind::Openrouter => true,
         // Their windows are known, or not said.
         ProviderKind::Openai | ProviderKind::Anthropic | ProviderKind::Gemini => false,
+    }
+}
+
+/// How long what a server of this kind at this address says of its windows counts.
+pub(super) fn windows_count_for(kind: ProviderKind, destination: &str) -> Duration {
+    match kind {
+        ProviderKind::OpenaiCompatible | ProviderKind::Ollama if is_loopback(destination) => LOCAL,
+        ProviderKind::OpenaiCompatible | ProviderKind::Ollama => RESTARTABLE,
+        ProviderKind::Openrouter | ProviderKind::Openai | ProviderKind::Anthropic | ProviderKind::Gemini => FRESH,
+    }
+}
+
+/// How much fits into a call: what somebody configured or models of the vendor usually have, but never more than the server says it has.
+#[must_use]
+pub fn window(account: &Account, model: &str, said: Option<u32>) -> u32 {
+    let said = said.filter(|_| says_windows(account.kind));
+    match (account.configured_window(model), said) {
+        (Some(configured), Some(said)) => configured.min(said),
+        // Its window is what it is asked for, as far as the model has as much.
+        (None, Some(said)) if account.kind == ProviderKind::Ollama => account.kind.usual_window().min(said),
+        (None, Some(said)) => said,
+        (Some(configured), None) => configured,
+        (None, None) => account.kind.usual_window(),
     }
 }
 

@@ -153,6 +153,12 @@ impl Gates {
         self.answered().retain(|provider| is_kept(provider));
     }
 
+    /// Forgets that a provider as a whole has failed.
+    pub(super) fn forget_outage(&self, provider: &str) {
+        let gate = Gate { provider: provider.to_owned(), credential: None, model: None };
+        self.locked().remove(&gate);
+    }
+
     /// Whether a provider has ever answered. One that has and cannot be reached is away; one that has not is more likely configured wrongly.
     pub(super) fn has_answered(&self, provider: &str) -> bool {
         self.answered().contains(provider)

@@ -30,6 +30,7 @@ mod walk;
 #[cfg(test)]
 mod tests;
 
+pub use self::catalogue::window;
 pub use self::choose::{Chain, Wish};
 pub use self::explain::{Explanation, KeyStanding, Standing, Step};
 pub use self::factory::{HttpProviders, ProviderFactory};

@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use palyra_common::{RunId, SecretResolver};
 
-use super::catalogue::{Catalogue, JUST_READ, offers, says_windows};
+use super::catalogue::{Catalogue, JUST_READ, offers, says_windows, window, windows_count_for};
 use super::choose::{Chain, Naming, Wish, choose};
 use super::explain::{Explanation, explain};
 use super::factory::ProviderFactory;
@@ -19,7 +19,7 @@ use super::policy::RoutePolicy;
 use super::pool::Pool;
 use super::target::Target;
 use super::walk::{Ground, walk};
-use crate::accounts::{Account, Accounts, ModelName, ProviderKind};
+use crate::accounts::{Account, Accounts, ModelName};
 use crate::attempt::Answering;
 use crate::embedding::{EmbeddingRequest, Embeddings};
 use crate::error::{ModelError, ModelErrorClass};
@@ -154,6 +154,11 @@ impl Router {
         self.ground.gates.health(self.ground.pace.now())
     }
 
+    /// A provider was reached beside all calls: it is not away any more.
+    pub fn note_reached(&self, provider: &str) {
+        self.ground.gates.forget_outage(provider);
+    }
+
     /// The accounts and routes.
     #[must_use]
     pub fn accounts(&self) -> &Accounts {
@@ -191,6 +196,25 @@ impl Router {
         }
     }
 
+    /// What may have been meant by a name that no account has.
+    async fn unknown(&self, asked: &str) -> UnknownModel {
+        let planner = OfflineProvider::full_name();
+        if asked.eq_ignore_ascii_case(OFFLINE) {
+            return UnknownModel::nearest(asked, [planner]);
+        }
+        let full = |provider: &str, model: &str| ModelName::new(provider, model).to_string();
+        if let Some(account) = self.accounts.providers.get(asked) {
+            // It is the name of a provider: its own list says what there is.
+            let target = Target::of(ModelName::new(asked, ""), account);
+            let offered = self.offered(&target, JUST_READ).await.unwrap_or_default();
+            let listed = offered.iter().map(|entry| full(asked, &entry.id));
+            let configured = self.configured().filter(|name| name.provider == asked).map(ToString::to_string);
+            return UnknownModel::nearest(asked, listed.chain(configured).collect::<Vec<_>>());
+        }
+        let known: Vec<String> = self.configured().map(ToString::to_string).chain([planner]).collect();
+        UnknownModel::like(asked, known.iter().map(String::as_str))
+    }
+
     /// What the server of a target offers.
     async fn offered(&self, target: &Target, oldest: Duration) -> Option<Arc<[ModelEntry]>> {
         let key = target.credentials.first().map(String::as_str);
@@ -204,14 +228,8 @@ impl Router {
         {
             target.name.model = model;
         }
-        let account = self.accounts.providers.get(&target.name.provider);
-        let said = account.is_some_and(|account| account.configured_window(&target.name.model).is_some());
-        if !said && let Some(window) = self.catalogue.window(&target.name) {
-            target.context_tokens = match target.kind {
-                // Its window is what it is asked for, as far as the model has as much.
-                ProviderKind::Ollama => target.context_tokens.min(window),
-                _ => window,
-            };
+        if let Some(account) = self.accounts.providers.get(&target.name.provider) {
+            target.context_tokens = window(account, &target.name.model, self.catalogue.window(&target.name));
         }
         target
     }
@@ -275,16 +293,14 @@ impl ModelProvider for Router {
         }
         let wish = Wish { agent: Some(agent), model: asked, ..Wish::turn() };
         let Ok(chain) = self.target_for(wish) else {
-            let known: Vec<String> = self.configured().map(ToString::to_string).collect();
-            return Err(UnknownModel::among(asked, None, known.iter().map(String::as_str)));
+            return Err(self.unknown(asked).await);
         };
         let Some(head) = chain.targets.first() else { return Ok(self.describe_for(agent, model)) };
         let by_name = !asked.is_empty() && !self.is_configured(&head.name);
-        let account = self.accounts.providers.get(&head.name.provider);
-        let said = account.is_some_and(|account| account.configured_window(&head.name.model).is_some());
-        let unknown_window = says_windows(head.kind) && !said && self.catalogue.window(&head.name).is_none();
-        if by_name || head.name.model.is_empty() || unknown_window {
-            let entries = self.offered(head, Duration::MAX).await;
+        let tells = says_windows(head.kind);
+        if by_name || head.name.model.is_empty() || tells {
+            let oldest = if tells { windows_count_for(head.kind, &head.destination) } else { Duration::MAX };
+            let entries = self.offered(head, oldest).await;
             let lacks = |entries: &[ModelEntry]| !entries.is_empty() && !offers(entries, head.kind, &head.name.model);
             if by_name && entries.as_deref().is_some_and(lacks) {
                 // It may have come since the list was read.

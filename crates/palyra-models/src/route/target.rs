@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use crate::accounts::{Account, ModelName, ProviderKind};
+use crate::detect::is_loopback;
 use crate::model_entry::Capability;
 
 /// A model of an account.
@@ -32,6 +33,12 @@ impl Target {
             credentials: account.keys.iter().map(|key| key.name.clone()).collect(),
             name,
         }
+    }
+
+    /// Whether its server is on this machine and may be started again with another window.
+    #[must_use]
+    pub fn is_own_server(&self) -> bool {
+        matches!(self.kind, ProviderKind::OpenaiCompatible) && is_loopback(&self.destination)
     }
 
     /// What it lacks of these.

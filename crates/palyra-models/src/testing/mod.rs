@@ -218,9 +218,11 @@ impl ModelServer {
         locked(&self.shared.queue).push_back(reply);
     }
 
-    /// Answers every request for this path, without its query, in the same way.
+    /// From now on answers every request for this path, without its query, in the same way.
     pub fn serve_at(&self, path: &str, reply: Reply) {
-        locked(&self.shared.places).push((path.to_owned(), reply));
+        let mut places = locked(&self.shared.places);
+        places.retain(|(known, _)| known != path);
+        places.push((path.to_owned(), reply));
     }
 
     /// Offers these models.

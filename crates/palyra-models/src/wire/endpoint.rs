@@ -45,6 +45,14 @@ impl BaseUrl {
         url
     }
 
+    /// A place beside the API itself, where some servers tell about themselves; `tail` without a slash at its start.
+    pub(crate) fn beside(&self, tail: &str) -> Url {
+        let mut url = self.base.clone();
+        let path = self.base.path().trim_end_matches('/');
+        url.set_path(&format!("{}/{tail}", path.strip_suffix("/v1").unwrap_or(path)));
+        url
+    }
+
     /// The server's name.
     pub(crate) fn host(&self) -> Option<&str> {
         self.base.host_str()

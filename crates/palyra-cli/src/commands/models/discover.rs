@@ -29,6 +29,10 @@ pub(super) async fn execute(context: &Context) -> Result<ExitCode, CliError> {
         console.remark(
             "set ANTHROPIC_API_KEY, OPENAI_API_KEY, GEMINI_API_KEY or OPENROUTER_API_KEY, or start Ollama, llama.cpp or LM Studio",
         );
+        let known: Vec<&str> = files.accounts.providers.keys().map(String::as_str).collect();
+        if !known.is_empty() {
+            console.remark(&format!("models.toml has {}; see `palyra models list`", known.join(", ")));
+        }
         return Ok(ExitCode::Ok);
     }
     for offer in &offers {

@@ -1,12 +1,15 @@
 //! `palyra models list [PROVIDER]`.
 
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
 use clap::Args;
 use palyra_client::api::{
     ModelTroubleView, ModelsStatusResponse, OfferedModelView, OfferedModelsParams, OfferedModelsResponse, ProviderView,
 };
 use palyra_client::command::{Command, NoParams};
 use palyra_common::ExitCode;
-use palyra_models::{Target, listed, select};
+use palyra_models::{Accounts, Listed, ModelName, Target, listed, select, window};
 use serde_json::json;
 
 use crate::console::one_line;
@@ -15,6 +18,9 @@ use crate::error::CliError;
 use crate::launcher;
 use crate::render::table;
 use crate::render::text::instant;
+
+/// How long a model server on this machine is waited for.
+const SERVER_PATIENCE: Duration = Duration::from_secs(3);
 
 /// Whose models.
 #[derive(Debug, Args)]
@@ -27,13 +33,13 @@ pub(crate) struct ListArguments {
 pub(super) async fn execute(arguments: &ListArguments, context: &Context) -> Result<ExitCode, CliError> {
     let Some(provider) = &arguments.provider else {
         let status = super::of_daemon(context, &Command::ModelsStatus(NoParams {})).await?;
-        return routed(status.as_ref(), context);
+        return routed(status.as_ref(), context).await;
     };
     offered(provider, context).await
 }
 
 /// What the routes name.
-fn routed(status: Option<&ModelsStatusResponse>, context: &Context) -> Result<ExitCode, CliError> {
+async fn routed(status: Option<&ModelsStatusResponse>, context: &Context) -> Result<ExitCode, CliError> {
     let console = &context.console;
     for problem in status.iter().flat_map(|status| status.problem.iter().chain(&status.prices_problem)) {
         console.remark(&format!("note: the daemon still uses the previous version of the file: {}", problem.message));
@@ -42,7 +48,13 @@ fn routed(status: Option<&ModelsStatusResponse>, context: &Context) -> Result<Ex
         console.remark(&difference);
     }
     let files = super::Files::read(context)?;
-    let models = listed(&files.accounts);
+    let mut models = listed(&files.accounts);
+    let told = if status.is_some() { Told::by_servers(&models, context).await? } else { Told::default() };
+    for Target { name, context_tokens, .. } in models.iter_mut().map(|one| &mut one.target) {
+        if let Some(account) = files.accounts.providers.get(&name.provider) {
+            *context_tokens = window(account, &name.model, told.window(name));
+        }
+    }
     if !console.is_text() {
         let documents: Vec<_> =
             models.iter().map(|one| json!({ "model": one, "state": state(&one.target, status) })).collect();
@@ -82,7 +94,11 @@ fn routed(status: Option<&ModelsStatusResponse>, context: &Context) -> Result<Ex
             [
                 one.target.name.to_string(),
                 one.routes.join(", "),
-                one.target.context_tokens.to_string(),
+                if told.is_silent_about(&one.target, &files.accounts) {
+                    "unknown".to_owned()
+                } else {
+                    one.target.context_tokens.to_string()
+                },
                 can.join(" "),
                 one_line(&one.target.destination),
                 one_line(&state(&one.target, status)),
@@ -95,6 +111,44 @@ fn routed(status: Option<&ModelsStatusResponse>, context: &Context) -> Result<Ex
         console.remark(super::NO_DAEMON);
     }
     Ok(ExitCode::Ok)
+}
+
+/// What model servers on this machine say of their windows: what a run would find.
+#[derive(Default)]
+struct Told {
+    windows: BTreeMap<ModelName, u32>,
+    asked: BTreeSet<String>,
+}
+
+impl Told {
+    async fn by_servers(models: &[Listed], context: &Context) -> Result<Self, CliError> {
+        let mut told = Self::default();
+        for target in models.iter().map(|one| &one.target).filter(|target| target.is_own_server()) {
+            let provider = &target.name.provider;
+            if !told.asked.insert(provider.clone()) {
+                continue;
+            }
+            let asking = Command::ModelsOffered(OfferedModelsParams { provider: provider.clone() });
+            let asked = tokio::time::timeout(SERVER_PATIENCE, super::of_daemon(context, &asking)).await;
+            // What a server that is away would say is not known; the column says so.
+            let Ok(Ok(Some(OfferedModelsResponse { models }))) = asked else { continue };
+            let said =
+                models.into_iter().filter_map(|one| Some((ModelName::new(provider, &one.id), one.context_tokens?)));
+            told.windows.extend(said);
+        }
+        Ok(told)
+    }
+
+    fn window(&self, name: &ModelName) -> Option<u32> {
+        self.windows.get(name).copied()
+    }
+
+    /// Whether nobody has said how large the window of a model is, although its server would know.
+    fn is_silent_about(&self, target: &Target, accounts: &Accounts) -> bool {
+        let account = accounts.providers.get(&target.name.provider);
+        let configured = account.is_some_and(|account| account.configured_window(&target.name.model).is_some());
+        self.asked.contains(&target.name.provider) && !configured && self.window(&target.name).is_none()
+    }
 }
 
 /// How it is with a model, as the daemon has found lately: what keeps it from being asked, or `ready`.

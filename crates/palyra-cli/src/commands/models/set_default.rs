@@ -8,7 +8,10 @@ use palyra_client::api::{ExplainModelsParams, ExplainModelsResponse, ModelsStatu
 use palyra_client::command::{Command, NoParams};
 use palyra_common::config::ModelProviderChoice;
 use palyra_common::{ErrorCategory, ExitCode, StableErrorEnvelope, ToStableError as _};
-use palyra_models::{Account, HttpProviders, Listing, ModelName, ProviderKind, RouterOptions, adopt, check_listed};
+use palyra_models::{
+    Account, HttpProviders, Listing, ModelName, OFFLINE, OfflineProvider, ProviderKind, RouterOptions, adopt,
+    check_listed,
+};
 use serde_json::json;
 
 use crate::context::Context;
@@ -34,6 +37,9 @@ pub(super) async fn execute(arguments: &SetDefaultArguments, context: &Context) 
     let files = super::Files::read(context)?;
     let model = &arguments.model;
     let is_known = files.accounts.providers.contains_key(&model.provider);
+    if !is_known && model.provider == OFFLINE {
+        return Err(offline_planner());
+    }
     // Only one that the file does not have is looked for.
     let offers = if is_known { Vec::new() } else { super::offers(context).await };
     if !is_known && !offers.iter().any(|offer| offer.name == model.provider) {
@@ -111,6 +117,18 @@ async fn offered(account: &Account, model: &ModelName, context: &Context) -> Res
         )),
     }
     Ok(())
+}
+
+/// The offline planner needs no provider, so `models.toml` cannot name it.
+fn offline_planner() -> CliError {
+    let message = "the offline planner is not a model of models.toml".to_owned();
+    let name = OfflineProvider::full_name();
+    let hint = format!(
+        "`palyra config set model.provider offline` has it answer every run; `palyra run --model {name}` has it answer one"
+    );
+    CliError::Model(Box::new(
+        StableErrorEnvelope::new("model_name_invalid", ErrorCategory::Validation, message).hint(hint),
+    ))
 }
 
 /// Refuses a vendor whose key is not there, by the name of the variable that would hold it.

@@ -81,7 +81,9 @@ fn line(result: &ModelTestView, context: &Context) -> String {
         }
         Some(error) => {
             let bad = context.console.styled(Style::Bad, "fails");
-            let hint = error.recovery_hint.as_deref().map(|hint| format!("; {hint}")).unwrap_or_default();
+            // Whoever reads this has just run the command that other errors of models lead to.
+            let hint = error.recovery_hint.as_deref().and_then(|hint| hint.split("; `palyra models test` ").next());
+            let hint = hint.map(|hint| format!("; {hint}")).unwrap_or_default();
             format!("{name}{key}: {bad}: {} [{}]{hint}", error.message, error.code)
         }
     }

@@ -38,7 +38,7 @@ fn mistakes() -> Vec<Mistake> {
             line: &[
                 "does not offer the model `scripted-model` (404)",
                 "; check its name",
-                "`palyra models list PROVIDER`",
+                "`palyra models list` followed by the provider's name",
             ],
         },
         Mistake {
@@ -213,6 +213,115 @@ fn a_model_that_was_just_chosen_is_used_by_the_next_command() {
     assert!(explained.stdout.contains("1      work/good"), "{explained}");
     let run = context.run(["run", "say hello"]).unwrap();
     assert!(run.code == 0 && run.stdout.contains("fine"), "{run}");
+    context.finish().unwrap();
+}
+
+#[test]
+fn a_server_that_was_started_again_with_another_window_is_asked_again() {
+    let server = ModelServer::start(vec![Reply::text(&["fine"])]).unwrap();
+    let window = |tokens: u32| {
+        let list = json!({ "data": [{ "id": "one", "meta": { "n_ctx": tokens } }] });
+        server.serve_at("/v1/models", Reply::status(200, &list));
+    };
+    let context = choosing();
+    write_models(&context, &[&server]);
+    let listed = |expected: &str| {
+        let all = context.run(["models", "list"]).unwrap();
+        let row = all.stdout.lines().find(|line| line.starts_with("a/one ")).unwrap_or_default();
+        assert!(row.split_whitespace().any(|cell| cell == expected), "{expected}: {all}");
+    };
+    window(1024);
+    let refused = context.run(["run", "say hello"]).unwrap();
+    assert!(refused.code != 0 && refused.stderr.contains("has a window of 1024"), "{refused}");
+    assert!(refused.stderr.contains("--ctx-size"), "{refused}");
+    listed("1024");
+    window(16_384);
+    // What the server said counts for a second.
+    std::thread::sleep(std::time::Duration::from_millis(1_100));
+    let run = context.run(["run", "say hello"]).unwrap();
+    assert!(run.code == 0 && run.stdout.contains("fine"), "{run}");
+    listed("16384");
+    // A setting that promises more than the server has does not count.
+    let file = context.root().join("home/.config/palyra/models.toml");
+    let text = std::fs::read_to_string(&file).unwrap().replace("[routes]", "context_tokens = 8192\n[routes]");
+    std::fs::write(&file, text).unwrap();
+    window(1024);
+    std::thread::sleep(std::time::Duration::from_millis(1_100));
+    let refused = context.run(["run", "say hello"]).unwrap();
+    assert!(refused.code != 0 && refused.stderr.contains("has a window of 1024"), "{refused}");
+    context.finish().unwrap();
+}
+
+#[test]
+fn a_window_is_not_written_down_when_a_server_is_adopted() {
+    let server = ModelServer::start(vec![Reply::text(&["fine"])]).unwrap();
+    server.offer_models(&["one"]);
+    server.serve_at("/props", Reply::status(200, &json!({ "default_generation_settings": { "n_ctx": 8192 } })));
+    let context = choosing().env("OPENAI_BASE_URL", server.base_url());
+    let chosen = context.run(["models", "set-default", "openai_compatible/one"]).unwrap();
+    assert_eq!(chosen.code, 0, "{chosen}");
+    let file = std::fs::read_to_string(context.root().join("home/.config/palyra/models.toml")).unwrap();
+    assert!(!file.contains("context_tokens"), "the server says it whenever a run begins: {file}");
+    let listed = context.run(["models", "discover"]).unwrap();
+    assert!(listed.stdout.contains("already in models.toml"), "{listed}");
+}
+
+#[test]
+fn a_name_that_nobody_has_is_answered_with_names_that_somebody_has() {
+    let server = ModelServer::start(vec![]).unwrap();
+    server.offer_models(&["uno", "due"]);
+    let context = choosing();
+    write_models(&context, &[&server]);
+    for (asked, expected) in [
+        ("nosuchmodel", "hint: `palyra models list` shows what is configured"),
+        ("a", "hint: use `a/uno` or `a/due` or `a/one`;"),
+        ("offline", "hint: use `offline/offline-planner`;"),
+        ("a/duo", "hint: use `a/due`"),
+    ] {
+        let refused = context.run(["run", "-m", asked, "say hello"]).unwrap();
+        assert!(refused.code == 8 && refused.stderr.contains(expected), "{asked}: {refused}");
+    }
+    let planned = context.run(["run", "-m", "offline/offline-planner", "list files"]).unwrap();
+    assert_eq!(planned.code, 0, "{planned}");
+    let refused = context.run(["models", "set-default", "offline/offline-planner"]).unwrap();
+    assert!(refused.code == 2 && refused.stderr.contains("palyra config set model.provider offline"), "{refused}");
+    context.finish().unwrap();
+}
+
+#[test]
+fn the_status_says_when_the_model_server_could_not_be_reached() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    drop(listener);
+    let context = choosing().env("OPENAI_BASE_URL", format!("http://{address}/v1"));
+    assert_eq!(context.run(["daemon", "start"]).unwrap().code, 0);
+    assert_eq!(context.run(["daemon", "status"]).unwrap().code, 0, "nothing is asked to find out");
+    let run = context.run(["run", "say hello"]).unwrap();
+    assert_ne!(run.code, 0, "{run}");
+    let status = context.run(["daemon", "status"]).unwrap();
+    assert!(status.code == 7 && status.stdout.contains("the last call failed"), "{status}");
+}
+
+#[test]
+fn a_daemon_whose_state_directory_was_removed_ends() {
+    let context = TestContext::new().unwrap();
+    assert_eq!(context.run(["run", "list files"]).unwrap().code, 0);
+    let status = context.run(["daemon", "status", "--output", "json"]).unwrap().json().unwrap();
+    let process = std::path::PathBuf::from(format!("/proc/{}", status["pid"]));
+    assert!(process.exists());
+    // Moved away and then removed: the daemon may be writing into it.
+    let gone = context.root().join("gone");
+    std::fs::rename(context.state_root(), &gone).unwrap();
+    let began = std::time::Instant::now();
+    // A process that has ended and was not waited for yet has no program any more.
+    while std::fs::read_link(process.join("exe")).is_ok() {
+        assert!(began.elapsed() < std::time::Duration::from_secs(30), "it still runs");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    let status = context.run(["runs", "list"]).unwrap();
+    assert_eq!(status.code, 0, "{status}");
+    let run = context.run(["run", "list files"]).unwrap();
+    assert!(run.code == 0 && !run.stderr.contains("degraded"), "{run}");
     context.finish().unwrap();
 }
 
