@@ -407,7 +407,7 @@ impl ToStableError for AgentError {
                 .hint("give a task, for example: palyra run \"list the files here\""),
             Self::BadReference { .. } => {
                 StableErrorEnvelope::new("file_reference_invalid", ErrorCategory::Validation, message)
-                    .hint("references are paths inside the workspace, such as @file:README.md; an attachment must be text or an image")
+                    .hint("an attachment and what is piped in must be text or an image; references are paths inside the workspace, such as @file:README.md")
             }
             Self::IdempotencyConflict(_) => {
                 StableErrorEnvelope::new("idempotency_conflict", ErrorCategory::Conflict, message)

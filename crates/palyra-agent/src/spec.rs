@@ -15,6 +15,8 @@ use crate::started_with::StartedWith;
 /// Raised whenever the same inputs would give other actions. A machine acts by the version that its run was accepted under, so that older runs can be resumed: whatever
 /// differs asks for the version.
 pub const MACHINE_VERSION: u32 = 7;
+/// The first version that says of a lost call in the question itself that it may have happened, and whose offline planner has not done what was taken back.
+pub(crate) const SAYS_WHAT_BECAME: u32 = 7;
 /// The first version whose questions are bound to everything that they show.
 pub(crate) const BINDS_WHAT_IS_SHOWN: u32 = 7;
 /// The first version whose runs use mandates up, and whose context label counts every earlier answer that the planner sees.

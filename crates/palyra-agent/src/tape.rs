@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::engine::{UnavailableSource, WithheldInstructions};
 use crate::error::AgentError;
 use crate::hooks::HooksAnswered;
-use crate::machine::{Action, Input, Question};
+use crate::machine::{Action, Input, MAY_HAVE_HAPPENED, Question};
 use crate::started_with::Actor;
 
 /// One record of a tape.
@@ -269,7 +269,9 @@ fn body(entry: EntryRef<'_>) -> RunStreamBody {
                 | Question::MayGoOn
                 | Question::ReplaceAnswer
                 | Question::AcceptChanges => request.summary.clone(),
-                Question::RunAgain => format!("run again? {}", request.summary),
+                Question::RunAgain if request.summary.starts_with(MAY_HAVE_HAPPENED) => request.summary.clone(),
+                // Older versions did not say it.
+                Question::RunAgain => format!("{MAY_HAVE_HAPPENED}{}", request.summary),
             };
             RunStreamBody::ToolApprovalRequest(ToolApprovalRequest {
                 approval_id: request.approval_id,

@@ -74,7 +74,7 @@ pub(crate) fn run_detail(details: RunDetails) -> RunDetail {
         agent: Some(RunAgentView { agent_id: details.agent, version: details.agent_version }),
         envelope: details.envelope.into_iter().map(mandate_view).collect(),
         plan: details.plan.map(plan).unwrap_or_default(),
-        changes: net_changes(&details.changes),
+        changes: net_changes(details.changes.iter().chain(&details.taken_back)),
         not_run: details.not_run.into_iter().map(not_run).collect(),
         reduced_isolation: details.reduced_isolation.into_iter().map(reduced_isolation).collect(),
         unavailable_tools: details.unavailable_tools.into_iter().map(unavailable_tools).collect(),
@@ -134,7 +134,7 @@ pub(crate) fn mandate(view: IntentView) -> Mandate {
 }
 
 /// From before the first change of each file to after its last; a file that is as it was is left out.
-fn net_changes(changes: &[FileChange]) -> Vec<FileChangeView> {
+fn net_changes<'c>(changes: impl IntoIterator<Item = &'c FileChange>) -> Vec<FileChangeView> {
     let mut files: BTreeMap<&str, (&FileChange, &FileChange, ChangeAttribution)> = BTreeMap::new();
     for change in changes {
         let (_, last, attribution) = files.entry(&change.path).or_insert((change, change, change.attribution));

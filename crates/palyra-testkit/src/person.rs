@@ -10,7 +10,7 @@ use palyra_common::{ApprovalDecision, ApprovalScope, RunId, RunStreamBody, RunSt
 /// Longest silence of a run before a test gives up on it.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// How a question about a call whose outcome is unknown begins.
-const RUN_AGAIN: &str = "run again?";
+const RUN_AGAIN: &str = "run again,";
 
 /// How a person answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -57,6 +57,8 @@ pub(super) struct ModelCall {
     /// Tells followers about attempts that failed.
     progress: ToolProgress,
     failed_attempts: u32,
+    /// How long the run may work: how long it waits for a provider that is away.
+    working_time: Duration,
 }
 
 impl ModelCall {
@@ -96,6 +98,7 @@ impl ModelCall {
             gather_until: None,
             progress,
             failed_attempts: 0,
+            working_time: Duration::from_millis(spec.limits.wall_clock_ms),
         }
     }
 
@@ -131,7 +134,7 @@ impl ModelCall {
                             self.progress.step(None, &retrying(attempt, self.failed_attempts, self.has_shown_text()));
                             self.begin_anew();
                         }
-                        ModelEvent::Waiting(wait) => self.progress.step(None, &waiting(wait)),
+                        ModelEvent::Waiting(wait) => self.progress.step(None, &waiting(wait, self.working_time)),
                         _ => {}
                     }
                     if let Err(error) = self.assembler.push(&event) {
@@ -260,9 +263,13 @@ enum Shown {
     Text,
 }
 
-/// What people read while a call waits for a provider that is away: `waiting for work/large to come back: …`.
-fn waiting(wait: &Attempt) -> String {
-    format!("waiting for {} to come back: {}", wait.asked, wait.error.message)
+/// What people read while a call waits for a provider that is away: `waiting for work/large to come back, for as long as the run may work (900 s): …`.
+fn waiting(wait: &Attempt, working_time: Duration) -> String {
+    let seconds = working_time.as_secs();
+    format!(
+        "waiting for {} to come back, for as long as the run may work ({seconds} s): {}",
+        wait.asked, wait.error.message
+    )
 }
 
 /// The stream of a call that is opened when it is first polled. It is one span of work, from the request to the end of the answer.

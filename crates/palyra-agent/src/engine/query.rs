@@ -28,6 +28,8 @@ pub struct RunDetails {
     pub last_seq: u64,
     /// Files it changed, in order.
     pub changes: Vec<FileChange>,
+    /// What it did itself, before it was over, to take back changes that nobody accepted.
+    pub taken_back: Vec<FileChange>,
     /// Files that undoing it, as a whole or in part, has dealt with.
     pub undone_files: BTreeSet<String>,
     /// How often it was undone, as a whole or in part.
@@ -189,6 +191,7 @@ impl Engine {
             last_seq: records.last().and_then(|record| record.run_seq).unwrap_or_default(),
             row,
             changes: Vec::new(),
+            taken_back: Vec::new(),
             undone_files: BTreeSet::new(),
             undos: 0,
             not_run: Vec::new(),
@@ -249,6 +252,7 @@ impl RunDetails {
         let mut asked: Vec<(ApprovalId, Timestamp)> = Vec::new();
         let mut proposed: HashMap<String, Value> = HashMap::new();
         let mut tools_busy_until = self.row.created_at;
+        let mut is_over = false;
         for record in records {
             match TapeEntry::from_record(record)? {
                 TapeEntry::Input(Input::Accepted(spec)) => {
@@ -287,8 +291,12 @@ impl RunDetails {
                     self.not_run.push(CallNotRun { call_id, tool, arguments, error: *error });
                 }
                 TapeEntry::Note(Note::ToolsUnavailable { sources }) => self.unavailable_tools = sources,
+                TapeEntry::Action(Action::Status(change)) => is_over = change.phase.is_terminal(),
                 TapeEntry::Note(Note::Undone { changes, .. }) => {
                     self.undos = self.undos.saturating_add(1);
+                    if !is_over {
+                        self.taken_back.extend(changes.iter().cloned());
+                    }
                     self.undone_files.extend(changes.into_iter().map(|change| change.path));
                 }
                 TapeEntry::Action(Action::RequestApproval(request)) => asked.push((request.approval_id, record.at)),

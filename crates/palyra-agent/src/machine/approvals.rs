@@ -16,6 +16,10 @@ use super::round::{Loss, NotRun, Refusal};
 use super::state::{Call, CallState, Ending, MoneyQuestion, Phase, ToolRound};
 use super::turns::detail;
 use super::{Machine, Rejected};
+use crate::spec::SAYS_WHAT_BECAME;
+
+/// How a question begins about a call whose outcome is unknown.
+pub(crate) const MAY_HAVE_HAPPENED: &str = "run again, although it may have happened already: ";
 
 impl Machine {
     /// Asks whether the proposed call at `index` may run.
@@ -73,7 +77,11 @@ impl Machine {
         out: &mut Vec<Action>,
     ) -> CallState {
         let proposal = proposal_digest(call, &facts);
-        let displayed = Displayed::call(call, question, reasons, &facts);
+        let mut displayed = Displayed::call(call, question, reasons, &facts);
+        if question == Question::RunAgain && self.spec.machine_version >= SAYS_WHAT_BECAME {
+            // Wherever a question is shown in one line, that line has to say so.
+            displayed.summary.insert_str(0, MAY_HAVE_HAPPENED);
+        }
         let (approval_id, expires_at) = self.put_question(&call.call_id, displayed, proposal, at, out);
         CallState::AwaitingApproval { approval_id, question, expires_at, proposal, facts, attempts }
     }

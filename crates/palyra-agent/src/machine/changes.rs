@@ -19,10 +19,11 @@ use super::displayed::Displayed;
 use super::hook_questions::HookQuestion;
 use super::hooks::HookStep;
 use super::input::CallResult;
-use super::state::{Activity, Call, Ending, Phase};
-use super::turns::detail;
+use super::state::{Activity, AnswerVerdict, Call, Ending, Phase};
+use super::turns::{TASK_NOT_DONE, detail};
 use super::{Machine, Rejected};
 use crate::canonical::canonical_json;
+use crate::spec::SAYS_WHAT_BECAME;
 
 /// What the question is about, where a call's id would stand.
 const CALL: &str = "changes";
@@ -144,8 +145,12 @@ impl Machine {
             self.changes.values().map(|held| format!("{}={:?}\n", held.net.path, held.net.after)).collect();
         let canonical = canonical_json(&arguments);
         let older = Digest::of_parts(&[TOOL.as_bytes(), canonical.as_bytes(), contents.as_bytes()]);
-        let summary =
-            format!("{}keep what this run left in {}; refusing restores them", self.warning(), self.named_changes());
+        let summary = format!(
+            "{}keep what this run left in {}; refusing {}",
+            self.warning(),
+            self.named_changes(),
+            self.what_refusing_does()
+        );
         let displayed = Displayed {
             reasons: vec![format!("it takes effect later, outside the sandbox: {}", self.effects())],
             resource: contents,
@@ -184,6 +189,36 @@ impl Machine {
         format!("{}{rest}", named.join(", "))
     }
 
+    /// What refusing means for these files: one that was not there before is removed, any other is restored.
+    fn what_refusing_does(&self) -> &'static str {
+        if self.spec.machine_version < SAYS_WHAT_BECAME {
+            return "restores them";
+        }
+        let new = self.changes.values().filter(|held| held.net.before.is_none()).count();
+        match (new, self.changes.len() - new) {
+            (1, 0) => "removes it",
+            (_, 0) => "removes them",
+            (0, 1) => "restores it",
+            (0, _) => "restores them",
+            (_, _) => "removes the new ones and restores the others",
+        }
+    }
+
+    /// The same, once it was done.
+    fn what_was_done(&self) -> &'static str {
+        if self.spec.machine_version < SAYS_WHAT_BECAME {
+            return "these files were restored";
+        }
+        let new = self.changes.values().filter(|held| held.net.before.is_none()).count();
+        match (new, self.changes.len() - new) {
+            (1, 0) => "it was removed",
+            (_, 0) => "they were removed",
+            (0, 1) => "it was restored",
+            (0, _) => "they were restored",
+            (_, _) => "the new ones were removed and the others restored",
+        }
+    }
+
     fn effects(&self) -> String {
         let mut effects: Vec<&str> = self.changes.values().map(|held| held.change.by.effect()).collect();
         effects.sort_unstable();
@@ -200,24 +235,32 @@ impl Machine {
         at: Timestamp,
         out: &mut Vec<Action>,
     ) {
-        let phase = ending.delivered_in();
         if decision == ApprovalDecision::Allow {
             self.changes.clear();
         } else {
-            let files = self.named_changes();
+            let (files, done) = (self.named_changes(), self.what_was_done());
             let message = match (decision, reason) {
                 (ApprovalDecision::Deny | ApprovalDecision::Allow, None) => {
-                    format!("a person refused what the run left in {files}; these files were restored")
+                    format!("a person refused what the run left in {files}; {done}")
                 }
                 (ApprovalDecision::Deny | ApprovalDecision::Allow, Some(reason)) => {
-                    format!("what the run left in {files} was refused ({reason}); these files were restored")
+                    format!("what the run left in {files} was refused ({reason}); {done}")
                 }
                 (ApprovalDecision::Timeout | ApprovalDecision::Error, _) => {
-                    format!("nobody accepted in time what the run left in {files}; these files were restored")
+                    format!("nobody accepted in time what the run left in {files}; {done}")
                 }
             };
-            ending.detail = Some(detail(TAKEN_BACK, message));
+            let knows = self.spec.model.provider == palyra_models::OFFLINE;
+            ending.detail = Some(if knows && self.spec.machine_version >= SAYS_WHAT_BECAME {
+                // Its answer states what its steps did, and one of them no longer holds. What the answer of a language model is still good for is for
+                // the person to judge.
+                ending.verdict = AnswerVerdict::NotDone;
+                detail(TASK_NOT_DONE, message)
+            } else {
+                detail(TAKEN_BACK, message)
+            });
         }
+        let phase = ending.delivered_in();
         self.enter_terminal(phase, ending, at, out);
     }
 

@@ -98,6 +98,36 @@ fn what_is_accepted_ends_the_run_at_once_and_what_is_refused_is_taken_back_first
     }
 }
 
+/// What its steps did is all that the answer of the offline planner says, so a step that was taken back leaves the task undone. Runs of older versions end as
+/// they did.
+#[test]
+fn a_planner_that_knows_what_it_did_has_not_done_what_was_taken_back() {
+    for (provider, version, phase, code, said) in [
+        (palyra_models::OFFLINE, 7, RunLifecyclePhase::Failed, TASK_NOT_DONE, "; it was removed"),
+        ("work", 7, RunLifecyclePhase::Completed, TAKEN_BACK, "; it was removed"),
+        (palyra_models::OFFLINE, 6, RunLifecyclePhase::Completed, TAKEN_BACK, "; these files were restored"),
+    ] {
+        let mut machine = started();
+        machine.spec.model.provider = provider.to_owned();
+        machine.spec.machine_version = version;
+        changed(&mut machine, 1, Label::system(), hook(), Some(Standing::Always));
+        let actions = machine.step(turn(2, 1, "Created it", &[]), AT).unwrap();
+        let [Action::RequestApproval(asked), Action::Status(_)] = &actions[..] else { panic!("{actions:?}") };
+        let refusing = if version < SAYS_WHAT_BECAME { "refusing restores them" } else { "refusing removes it" };
+        assert!(asked.summary.ends_with(refusing), "{}", asked.summary);
+        machine.step(answer(asked, ApprovalDecision::Deny), AT).unwrap();
+        machine.step(took_back(1), AT).unwrap();
+        let ending = match machine.state() {
+            Phase::Completed(ending) | Phase::Failed(ending) => ending,
+            other => panic!("{other:?}"),
+        };
+        let detail = ending.detail.as_ref().unwrap();
+        assert_eq!((machine.phase(), detail.code.as_str()), (phase, code));
+        assert!(detail.message.ends_with(said), "{}", detail.message);
+        assert_eq!(ending.answer.as_ref().unwrap().0, "Created it");
+    }
+}
+
 #[test]
 fn a_run_that_ends_otherwise_has_its_changes_taken_back() {
     let (mut machine, asked) = asking();
@@ -186,7 +216,7 @@ fn a_question_says_first_what_it_does_not_show() {
     };
     let hidden = |path: &str| LaterChange { not_shown: Some("12 bytes".into()), ..later(path, Standing::Always) };
     let asked = asked_about(vec![later("a", Standing::Always), later("b", Standing::Always)]);
-    assert_eq!(asked.summary, "keep what this run left in `a`, `b`; refusing restores them");
+    assert_eq!(asked.summary, "keep what this run left in `a`, `b`; refusing removes them");
     let asked = asked_about(vec![later("a", Standing::Always), hidden("z")]);
     assert!(asked.summary.starts_with("not all of this is shown, so read `z` (12 bytes)"), "{}", asked.summary);
     assert_eq!(asked.arguments["files"][1]["not_shown"], "12 bytes");

@@ -40,6 +40,7 @@ mod summaries;
 mod turns;
 
 pub use action::{Action, ApprovalRequest, Question, StatusChange};
+pub(crate) use approvals::MAY_HAVE_HAPPENED;
 pub use changes::{HeldFile, TakingBack, TookBack};
 pub use deadlines::AWAKE_GRACE;
 pub use hook_questions::HookQuestion;

@@ -11,12 +11,15 @@ use super::state::{Activity, AnswerVerdict, Call, CallState, Ending, Phase, Queu
 use super::{Machine, Rejected};
 use crate::canonical::sorted;
 use crate::context::{self, Item};
+use crate::spec::SAYS_WHAT_BECAME;
 
 /// Attempts at one turn before a failing provider ends the run.
 const MAX_ATTEMPTS: u32 = 3;
 /// Pause before the second and third attempt.
 const RETRY_DELAYS_MS: [u64; 2] = [250, 2_000];
 
+/// Detail code of a run whose planner knows that it did not do what was asked.
+pub(super) const TASK_NOT_DONE: &str = "task_not_done";
 /// Detail code of an answer that follows a call that failed or was refused.
 pub(super) const LAST_CALL_FAILED: &str = "last_call_failed";
 
@@ -171,7 +174,7 @@ impl Machine {
     /// Begins the next turn: checks the limits, reads queued messages, summarises if the window is nearly full, calls the model.
     pub(super) fn next_turn(&mut self, at: Timestamp, out: &mut Vec<Action>) {
         if self.counters.turns >= self.spec.limits.max_turns {
-            let message = format!("the limit of {} model turns was reached", self.spec.limits.max_turns);
+            let message = self.limit_reached(self.spec.limits.max_turns, "model turn");
             self.end_now(
                 Ending::without_answer(TerminationReason::MaxTurns, Some(detail("max_turns", message))),
                 at,
@@ -231,6 +234,12 @@ impl Machine {
         });
     }
 
+    /// Says of which limit the run came to its end.
+    fn limit_reached(&self, limit: u32, what: &str) -> String {
+        let plural = if limit == 1 && self.spec.machine_version >= SAYS_WHAT_BECAME { "" } else { "s" };
+        format!("the limit of {limit} {what}{plural} was reached")
+    }
+
     fn retry_or_fail(&mut self, attempt: u32, detail: StatusDetail, at: Timestamp, out: &mut Vec<Action>) {
         if attempt < MAX_ATTEMPTS {
             self.call_model(attempt + 1, at, out);
@@ -269,7 +278,7 @@ impl Machine {
         match stop {
             StopReason::NotDone => {
                 let message = why_not_done(text);
-                (Some(detail("task_not_done", message)), AnswerVerdict::NotDone)
+                (Some(detail(TASK_NOT_DONE, message)), AnswerVerdict::NotDone)
             }
             StopReason::MaxTokens => {
                 let message = "the model reached the limit on the length of its answer".to_owned();
@@ -286,7 +295,7 @@ impl Machine {
     fn begin_round(&mut self, turn: ModelTurn, at: Timestamp, out: &mut Vec<Action>) {
         let proposed = u32::try_from(turn.tool_calls.len()).unwrap_or(u32::MAX);
         if self.counters.tool_calls.saturating_add(proposed) > self.spec.limits.max_tool_calls {
-            let message = format!("the limit of {} tool calls was reached", self.spec.limits.max_tool_calls);
+            let message = self.limit_reached(self.spec.limits.max_tool_calls, "tool call");
             self.end_now(
                 Ending::without_answer(TerminationReason::MaxToolCalls, Some(detail("max_tool_calls", message))),
                 at,

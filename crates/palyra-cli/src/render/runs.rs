@@ -146,7 +146,9 @@ pub(crate) enum Advice {
 /// The closing lines of `palyra run`.
 pub(crate) fn summary(detail: &RunDetail, advice: Advice) -> Vec<String> {
     let run = &detail.run;
-    let mut first = format!("{} in {}", outcome(run), timings(&spent(detail)));
+    // Where the run itself took back all that it changed, nobody has undone anything.
+    let shown = RunView { undone: run.undone && !detail.changes.is_empty(), ..run.clone() };
+    let mut first = format!("{} in {}", outcome(&shown), timings(&spent(detail)));
     if let Some(usage) = usage(&detail.usage) {
         first.push_str(&format!(", {usage}"));
     }
@@ -192,7 +194,8 @@ pub(crate) fn page(detail: &RunDetail) -> Vec<String> {
     if let Some(RunAgentView { agent_id, version: Some(version) }) = &detail.agent {
         lines.push(format!("agent      {}, version {version}", shortened(agent_id, 100)));
     }
-    lines.extend(intents::lines(&detail.envelope));
+    let intents = intents::lines(&detail.envelope).into_iter();
+    lines.extend(intents.map(|line| line.replacen("intends: ", "intends    ", 1)));
     lines.push(format!("created    {} UTC", instant(run.created_at)));
     if let Some(ended) = run.ended_at {
         lines.push(format!("ended      {} UTC", instant(ended)));
@@ -237,7 +240,7 @@ pub(crate) fn page(detail: &RunDetail) -> Vec<String> {
         lines.extend(detail.unavailable_tools.iter().map(lined));
     }
     for approval in &detail.pending_approvals {
-        lines.push(format!("needs an answer: {}", shortened(&approval.summary, 200)));
+        lines.push(format!("needs an answer: {}", shortened(&approval.summary, 300)));
         if !approval.reason.is_empty() {
             lines.push(format!("  why: {}", shortened(&approval.reason, 300)));
         }

@@ -118,12 +118,12 @@ fn a_page_lists_what_the_run_intends() {
     let text = page(&RunDetail { envelope, ..detail() }).join("\n");
     assert!(
         text.contains(
-            "\nmode       guarded\nintends: mcp.bank.send_money to GB29, «with › and \u{fffd}» with amount = 50, once, may carry data of workspace\nintends: \
+            "\nmode       guarded\nintends    mcp.bank.send_money to GB29, «with › and \u{fffd}» with amount = 50, once, may carry data of workspace\nintends    \
              mcp.chat.post with any values, any number of times\n"
         ),
         "{text}"
     );
-    assert!(page(&detail()).contains(&"intends: nothing outside the workspace".to_owned()));
+    assert!(page(&detail()).contains(&"intends    nothing outside the workspace".to_owned()));
 }
 
 #[test]

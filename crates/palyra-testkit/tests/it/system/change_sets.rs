@@ -5,7 +5,7 @@ use std::path::Path;
 use palyra_client::Client;
 use palyra_client::api::{ApprovalView, RunDetail};
 use palyra_common::{ApprovalDecision, RunId, RunLifecyclePhase, RunStreamBody, RunStreamEvent};
-use palyra_testkit::{Answers, DaemonOptions, Model, Person, TestDaemon};
+use palyra_testkit::{Answers, DaemonOptions, Model, Person, TestContext, TestDaemon};
 use serde_json::{Value, json};
 
 use super::contained::run;
@@ -65,6 +65,28 @@ async fn a_refusal_restores_exactly_these_files_and_the_answer_is_delivered() {
     client.undo_run(id).await.unwrap();
     assert_eq!(text(place, "result"), None, "and can still be undone");
     daemon.finish().await.unwrap();
+}
+
+#[test]
+fn what_was_taken_back_does_not_look_done() {
+    let context = TestContext::new().unwrap();
+    let refused = context.run(["run", "--on-approval", "deny", "write .envrc with \"export A=1\""]).unwrap();
+    assert_eq!(refused.code, 7, "{refused}");
+    assert!(refused.stderr.contains("failed (task_not_done) in "), "{refused}");
+    assert!(refused.stderr.contains("`.envrc`") && refused.stderr.contains("it was removed"), "{refused}");
+    assert!(!refused.stderr.contains("changed") && !refused.stderr.contains("+ .envrc"), "{refused}");
+    assert!(!context.workspace().join(".envrc").exists());
+    let shown = context.run(["runs", "show", "last", "--output", "json"]).unwrap().json().unwrap();
+    assert_eq!((&shown["phase"], &shown["changes"]), (&json!("failed"), &json!([])), "{shown}");
+    // What nobody refused is still among the changes, and can be undone.
+    let task = "write .envrc with \"export A=1\", then write ok.txt with \"fine\"";
+    let refused = context.run(["run", "--on-approval", "deny", task]).unwrap();
+    assert_eq!(refused.code, 7, "{refused}");
+    assert!(refused.stderr.contains("1 file changed (to undo: palyra runs undo "), "{refused}");
+    assert!(refused.stderr.contains("  + ok.txt\n") && !refused.stderr.contains("+ .envrc"), "{refused}");
+    let undone = context.run(["runs", "undo", "last"]).unwrap();
+    assert!(undone.code == 0 && !context.workspace().join("ok.txt").exists(), "{undone}");
+    context.finish().unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
