@@ -25,6 +25,12 @@ pub(crate) fn is_one(event: &JournalEvent) -> bool {
     KINDS.iter().any(|(kind, _)| *kind == event.kind)
 }
 
+/// The turn whose model call an event begins, if it is such an event.
+pub(crate) fn begins(event: &JournalEvent) -> Option<u32> {
+    let turn = (event.kind == "model.call").then(|| event.payload.pointer("/action/call_model/turn")).flatten()?;
+    turn.as_u64().and_then(|turn| u32::try_from(turn).ok())
+}
+
 /// The lines that a person who follows a run sees.
 pub(crate) fn lines(event: &JournalEvent, told: Attempts) -> Vec<String> {
     let Some(call) = call(event) else { return Vec::new() };

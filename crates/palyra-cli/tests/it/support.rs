@@ -7,10 +7,10 @@ use std::process::{Command, Output, Stdio};
 use std::sync::{Arc, Condvar, Mutex};
 
 use palyra_common::{
-    ApprovalEvidence, ApprovalId, ApprovalSubject, CallProgress, Confidentiality, ErrorCategory, Integrity, Label,
-    LimitsUsed, MODEL_CALL, ModelToken, Provenance, Risk, RunId, RunLifecyclePhase, RunStatus, RunStreamBody,
-    RunStreamEvent, SessionId, SinkKind, StableErrorEnvelope, TerminationReason, Timestamp, ToolApprovalRequest,
-    ToolAttestation, ToolProposal, ToolResult,
+    ApprovalEvidence, ApprovalId, ApprovalSubject, CallProgress, Confidentiality, ErrorCategory, Integrity,
+    JournalEvent, Label, LimitsUsed, MODEL_CALL, ModelToken, Provenance, Risk, RunId, RunLifecyclePhase, RunStatus,
+    RunStreamBody, RunStreamEvent, SessionId, SinkKind, StableErrorEnvelope, TerminationReason, Timestamp,
+    ToolApprovalRequest, ToolAttestation, ToolProposal, ToolResult,
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -118,6 +118,8 @@ pub(crate) enum Story {
     AsksLater,
     /// Its model call fails once and is made again.
     Retries,
+    /// The daemon is restarted in the middle of an answer.
+    Restarts,
     /// Says what it means to do, first with an address that nobody gave it.
     Intends,
     /// The same as `Asks`, but untrusted text chose the recipient, and a pattern is offered.
@@ -320,6 +322,22 @@ fn tape(stream: &mut UnixStream, story: Story, known: &(Mutex<Known>, Condvar)) 
             send_again(RunStreamBody::Status(RunStatus { progress: Some(progress), ..running }))?;
             send(token("done"))?;
         }
+        Story::Restarts => {
+            let call = |attempt: u32| {
+                let payload = json!({ "action": { "call_model": { "turn": 1, "attempt": attempt } } });
+                RunStreamBody::JournalEvent(JournalEvent { kind: "model.call".to_owned(), payload })
+            };
+            let recovered = JournalEvent { kind: "run.recovered".to_owned(), payload: json!({ "input": "recovered" }) };
+            let finished = JournalEvent { kind: "model.turn_finished".to_owned(), payload: json!({}) };
+            send(call(1))?;
+            send(token("a "))?;
+            send(token("b "))?;
+            send(RunStreamBody::JournalEvent(recovered))?;
+            send(call(2))?;
+            send(token("a b "))?;
+            send(token("c d"))?;
+            send(RunStreamBody::JournalEvent(finished))?;
+        }
         Story::Intends => {
             let error = "mcp.mail.send: `eve@example.org` is not in the request";
             let refused = StableErrorEnvelope::new("denied", ErrorCategory::Policy, error);
@@ -477,9 +495,13 @@ fn statement(recipient: &str, error: Option<StableErrorEnvelope>) -> [RunStreamB
 
 fn end(story: Story) -> (RunLifecyclePhase, TerminationReason) {
     match story {
-        Story::Completes | Story::Retries | Story::Intends | Story::Asks | Story::AsksLater | Story::Steered => {
-            (RunLifecyclePhase::Completed, TerminationReason::FinalAnswer)
-        }
+        Story::Completes
+        | Story::Retries
+        | Story::Restarts
+        | Story::Intends
+        | Story::Asks
+        | Story::AsksLater
+        | Story::Steered => (RunLifecyclePhase::Completed, TerminationReason::FinalAnswer),
         Story::Fails => (RunLifecyclePhase::Failed, TerminationReason::MaxTurns),
         Story::UntilAborted | Story::IgnoresAbort => (RunLifecyclePhase::Aborted, TerminationReason::Cancellation),
     }
@@ -490,7 +512,7 @@ fn view(story: Story) -> Value {
     json!({
         "run_id": run_id(), "session_id": SessionId::from_u128(1), "phase": phase, "reason": reason,
         "prompt": "read notes.md", "workspace": "/w", "created_at": 1_794_700_000_123_i64, "turns": 1, "tool_calls": 1,
-        "last_seq": 7, "model": "offline", "undone": false,
+        "last_seq": if story == Story::Restarts { 10 } else { 7 }, "model": "offline", "undone": false,
     })
 }
 

@@ -33,6 +33,7 @@ fn in_words(choice: &ModelChoiceView, usual: String) -> String {
     match choice.route.as_str() {
         // One provider, named by settings or the environment: there may be no models.toml at all.
         "model" => places,
-        route => format!("{route} of models.toml, because {}: {places}", choice.reason),
+        "providers" => format!("{places} (`-m`)"),
+        route => format!("{places} ({route}: {})", choice.reason),
     }
 }

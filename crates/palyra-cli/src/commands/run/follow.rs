@@ -94,7 +94,7 @@ pub(crate) async fn to_the_end(
         client,
         run_id,
         context,
-        live: Live::new(&context.console),
+        live: Live::new(&context.console, options.history_until),
         desk: Desk::new(client, &context.console, options.questions),
         options,
         position: 0,
@@ -213,7 +213,11 @@ impl Follower<'_> {
                 // First of all: nothing can be printed to a terminal that is closed.
                 self.cancel(received);
                 self.live.end_line()?;
-                console.remark("cancelling the run … (press Ctrl-C again to leave at once)");
+                let again = match received {
+                    Received::Interrupt => " (press Ctrl-C again to leave at once)",
+                    Received::Terminate | Received::Hangup => "",
+                };
+                console.remark(&format!("cancelling the run …{again}"));
                 Ok(Interrupted::Stay)
             }
         }
@@ -242,6 +246,9 @@ impl Follower<'_> {
     /// The daemon is gone for longer than a restart takes. It is not started again from here: somebody may have stopped it.
     fn lost(&mut self, error: ClientError) -> CliError {
         if error.is_connection_trouble() {
+            if let Err(error) = self.live.end_line() {
+                return error;
+            }
             let id = self.run_id;
             self.context.console.remark(&format!(
                 "the run is not lost; it continues when the daemon runs again: palyra runs attach {id}"

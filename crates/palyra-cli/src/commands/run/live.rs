@@ -25,6 +25,10 @@ pub(super) struct Live<'a> {
     open_line: bool,
     /// What the model wrote in its newest turn.
     said: (u32, String),
+    /// Up to this position the tape is history.
+    history_until: u64,
+    /// What the model wrote in a turn that is history and not known to be whole: it may have been begun again.
+    held: String,
     activity: Activity,
     /// Whether attempts of the model call under way were told as they failed.
     told_attempts: bool,
@@ -54,12 +58,14 @@ impl Activity {
 }
 
 impl<'a> Live<'a> {
-    pub(super) fn new(console: &'a Console) -> Self {
+    pub(super) fn new(console: &'a Console, history_until: u64) -> Self {
         Self {
             console,
             calls: OpenCalls::default(),
             open_line: false,
             said: (0, String::new()),
+            history_until,
+            held: String::new(),
             activity: Activity::new("starting"),
             told_attempts: false,
             last_shown: Instant::now(),
@@ -78,16 +84,17 @@ impl<'a> Live<'a> {
             OutputFormat::Json => return Ok(()),
             OutputFormat::Text => {}
         }
+        self.settle_held(event)?;
         match &event.body {
             RunStreamBody::ModelToken(token) => {
                 if self.said.0 != token.turn {
                     self.said = (token.turn, String::new());
                 }
                 self.said.1.push_str(&token.text);
-                let text = plain(&token.text);
-                if !text.is_empty() {
-                    self.open_line = !text.ends_with('\n');
-                    self.console.piece(&text)?;
+                if event.seq < self.history_until {
+                    self.held.push_str(&token.text);
+                } else {
+                    self.write(&token.text)?;
                 }
                 self.enter("the model is writing");
                 self.last_shown = Instant::now();
@@ -167,6 +174,44 @@ impl<'a> Live<'a> {
                 }
             }
             RunStreamBody::ToolDecision(_) => {}
+        }
+        Ok(())
+    }
+
+    /// Decides what becomes of text that was held: it is shown, unless the call that gave it was made again. What was shown already cannot be
+    /// taken back; then it is said that the answer begins again.
+    fn settle_held(&mut self, event: &RunStreamEvent) -> Result<(), CliError> {
+        if let RunStreamBody::JournalEvent(record) = &event.body {
+            if model_call::begins(record) == Some(self.said.0) && !self.said.1.is_empty() {
+                let was_shown = std::mem::take(&mut self.held).is_empty();
+                self.said.1.clear();
+                if was_shown {
+                    self.end_line()?;
+                    self.remark(&self.console.styled(Style::Dim, "the model is asked again; the answer starts over"));
+                }
+                return Ok(());
+            }
+            // What leads to another attempt says nothing of the first.
+            if !model_call::is_one(record) && event.seq < self.history_until {
+                return Ok(());
+            }
+        }
+        let is_text = matches!(event.body, RunStreamBody::ModelToken(_));
+        // What is told of calls under way has no position of its own.
+        let has_position = event.progress().is_none();
+        if self.held.is_empty() || (event.seq < self.history_until && (is_text || !has_position)) {
+            return Ok(());
+        }
+        let held = std::mem::take(&mut self.held);
+        self.write(&held)
+    }
+
+    /// Writes a piece of the model's text.
+    fn write(&mut self, text: &str) -> Result<(), CliError> {
+        let text = plain(text);
+        if !text.is_empty() {
+            self.open_line = !text.ends_with('\n');
+            self.console.piece(&text)?;
         }
         Ok(())
     }

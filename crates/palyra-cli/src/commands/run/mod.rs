@@ -13,6 +13,7 @@ pub(super) mod questions;
 pub(super) mod signals;
 mod task;
 
+use std::io::ErrorKind;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -162,11 +163,28 @@ pub(super) async fn follow_and_conclude(
     signals: Signals,
     context: &Context,
 ) -> Result<ExitCode, CliError> {
-    match follow::to_the_end(client, run.run_id, options, signals, context).await? {
+    let followed = match follow::to_the_end(client, run.run_id, options, signals, context).await {
+        Err(CliError::Output { source }) if source.kind() == ErrorKind::BrokenPipe => {
+            return unread(client, run, context).await;
+        }
+        followed => followed?,
+    };
+    match followed {
         Ending::Left => Ok(ExitCode::Precondition),
         Ending::Over(said) => conclude(client, run, &said, context).await,
         Ending::Unanswered(detail) => unanswered(*detail, context),
     }
+}
+
+/// Whoever read the output reads no more. Of a run that is not over nobody knows yet how it ends, so that is no success.
+async fn unread(client: &Client, run: &RunView, context: &Context) -> Result<ExitCode, CliError> {
+    let now = client.run(run.run_id).await?.run;
+    if now.phase.is_terminal() {
+        return Ok(render::runs::exit_code(&now));
+    }
+    let id = run.run_id;
+    context.console.remark(&format!("nobody reads the output any more; the run continues: palyra runs attach {id}"));
+    Ok(ExitCode::Precondition)
 }
 
 /// Leaves a run that needs an answer which nobody gives here, with the commands that give it.
