@@ -58,8 +58,8 @@ runtime_contract_enum! {
         DestinationsAreReached = "destinations_are_reached",
         /// A member of a listing is one that was listed.
         MembersAreListed = "members_are_listed",
-        /// A member that is an address is the whole of a field of its record.
-        MembersAreFields = "members_are_fields",
+        /// A member that is an address is that of its record's author.
+        MembersAreAuthors = "members_are_authors",
         /// A limit is no more than the mandate says.
         LimitsAreCaps = "limits_are_caps",
         /// Content that was dictated is what was dictated.

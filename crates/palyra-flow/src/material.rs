@@ -43,8 +43,8 @@ pub struct Material {
     trusted: TrustedText,
     /// Handles: values of assigned fields and plain identifiers, by their plain form.
     issued: HashMap<String, Vec<Handle>>,
-    /// Addresses that are the whole of a field which a server fills, such as that of the author, and where.
-    filled: HashMap<Entity, Vec<usize>>,
+    /// Addresses of attested authors, and where.
+    authors: HashMap<Entity, Vec<usize>>,
     /// Addresses in attested records from places that the user named, or that nobody chose: where, the sentence, and whether the user named the place.
     pointed: Entities<Pointed>,
     pieces: Vec<Piece>,
@@ -122,7 +122,7 @@ impl Material {
             }
             if reading.source != SourceNaming::ChosenOtherwise {
                 let leaves = leaves(data, &reading.class.fields);
-                self.fill(&leaves, at);
+                self.keep_authors(&leaves, at);
                 let by_user = reading.source == SourceNaming::NamedByUser || !holds(Check::PointedInNamedPlaces);
                 self.point(&leaves, at, by_user);
             }
@@ -131,15 +131,15 @@ impl Material {
         self.keep(&reading.text, reading.described(), of_own_query.then(|| reading.tool.clone()));
     }
 
-    /// Whether a tool listed this value in answer to a query of the user's own, so that something may be done to it: a record of the server that it is given back to, or an
-    /// address that is the whole of a field which the server fills. What stands in a text that somebody wrote is no record, whoever wrote it.
+    /// Whether a tool listed this value in answer to a query of the user's own, so that something may be done to it: a record of the server that it is given back to, or the
+    /// address of an author whom the server attests. What stands in a text that somebody wrote is no record, whoever wrote it.
     #[must_use]
     pub(crate) fn is_listed_by(&self, tool: &str, value: &str, server: Option<&str>) -> bool {
         let by_tool = |at: &usize| self.is_listing_of(tool, *at);
         match Entity::parse(value) {
             Some(entity) if entity.leads_somewhere() => {
-                self.filled.get(&entity).is_some_and(|places| places.iter().any(by_tool))
-                    || !holds(Check::MembersAreFields) && self.is_pointed_at_by(tool, value)
+                self.authors.get(&entity).is_some_and(|places| places.iter().any(by_tool))
+                    || !holds(Check::MembersAreAuthors) && self.is_pointed_at_by(tool, value)
             }
             _ => self.handles(value).any(|handle| Some(handle.server.as_str()) == server && by_tool(&handle.at)),
         }
@@ -318,18 +318,12 @@ impl Material {
         Trace::bare(Provenance::Invented)
     }
 
-    /// Remembers the addresses in fields whose values the server itself gives.
-    fn fill(&mut self, scalars: &[Leaf<'_>], at: usize) {
-        let is_servers = |leaf: &&Leaf<'_>| {
-            leaf.roles.iter().any(|role| match role {
-                FieldRole::Assigned | FieldRole::Identifier | FieldRole::Author => true,
-                FieldRole::Text => false,
-            })
-        };
-        for leaf in scalars.iter().filter(is_servers) {
+    /// Remembers the addresses of authors, which the server attests. Ids that it assigns are no addresses, whatever they look like.
+    fn keep_authors(&mut self, scalars: &[Leaf<'_>], at: usize) {
+        for leaf in scalars.iter().filter(|leaf| leaf.has(FieldRole::Author)) {
             let entity = leaf.value.as_str().and_then(Entity::parse).filter(Entity::leads_somewhere);
             if let Some(entity) = entity {
-                let places = self.filled.entry(entity).or_default();
+                let places = self.authors.entry(entity).or_default();
                 if places.len() < MAX_PLACES {
                     places.push(at);
                 }
