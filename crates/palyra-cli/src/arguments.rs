@@ -23,6 +23,7 @@ Without a model, a built-in planner handles a few plain requests. To use a real 
   palyra models discover                             find keys and model servers you already have
   OPENAI_BASE_URL=http://127.0.0.1:11434/v1 palyra run \"…\"     any OpenAI-compatible server
   OPENAI_API_KEY=… palyra run \"…\"
+The two variables count until `palyra models set-default` has chosen a model.
 A running daemon keeps the variables it was started with; `palyra daemon stop` makes it start afresh.
 
 Exit codes: 0 success, 1 internal error, 2 invalid input, 3 not authenticated, 4 cannot connect,

@@ -178,7 +178,19 @@ impl Console {
     /// A remark. If standard error is gone there is nobody to tell.
     pub(crate) fn remark(&self, text: &str) {
         self.wipe_progress();
-        let _ = writeln!(io::stderr().lock(), "{text}");
+        let mut stderr = io::stderr().lock();
+        let columns = if self.progress == Progress::Shown { columns_of(&stderr) } else { None };
+        let _ = writeln!(stderr, "{}", broken_between_words(text, columns));
+    }
+
+    /// Lines of a prompt, broken between words where the terminal is too narrow for them.
+    pub(crate) fn fit_prompt(&self, text: &str) -> String {
+        let columns = match &self.question_screen {
+            Some(screen) => columns_of(screen.as_ref()),
+            None if self.progress == Progress::Shown => columns_of(io::stderr()),
+            None => None,
+        };
+        broken_between_words(text, columns)
     }
 
     /// A remark without its line end, before an answer is typed. It is shown where the person is, wherever standard error goes.
@@ -276,6 +288,23 @@ fn controlling_terminal() -> Option<Arc<File>> {
     (tcgetpgrp(&terminal).ok()? == getpgrp()).then(|| Arc::new(terminal))
 }
 
+/// Every line of a text, fitted to so many columns; emphasis around the whole is kept.
+fn broken_between_words(text: &str, columns: Option<usize>) -> String {
+    if columns.is_none() {
+        return text.to_owned();
+    }
+    const END: &str = "\u{1b}[0m";
+    let styled = text.strip_prefix("\u{1b}[").and_then(|rest| rest.split_once('m'));
+    let styled = styled.and_then(|(code, rest)| Some((code, rest.strip_suffix(END)?)));
+    let (code, inner) = match styled {
+        Some((code, inner)) if !inner.contains('\u{1b}') => (Some(code), inner),
+        _ => (None, text),
+    };
+    let lines: Vec<String> = inner.split('\n').flat_map(|line| fitted(line, columns)).collect();
+    let joined = lines.join("\n");
+    code.map_or_else(|| joined.clone(), |code| format!("\u{1b}[{code}m{joined}{END}"))
+}
+
 /// Fewest columns that anything is fitted to.
 const NARROWEST: usize = 20;
 
@@ -336,6 +365,16 @@ mod tests {
         assert_eq!(plain("rm \u{202e}txt.exe"), "rm \u{fffd}txt.exe");
         assert_eq!(plain("naïve 漢字 👍"), "naïve 漢字 👍");
         assert_eq!(one_line("a\nb"), "a b");
+    }
+
+    #[test]
+    fn a_narrow_terminal_breaks_between_words_and_never_within_a_command() {
+        let text = "\u{1b}[2mthe run is not lost; it continues\nnext: palyra runs attach 0123456789\u{1b}[0m";
+        assert_eq!(
+            broken_between_words(text, Some(20)),
+            "\u{1b}[2mthe run is not lost;\nit continues\nnext: palyra runs attach 0123456789\u{1b}[0m"
+        );
+        assert_eq!(broken_between_words(text, None), text);
     }
 
     #[test]

@@ -117,6 +117,14 @@ pub(crate) enum CliError {
         /// What was given.
         wanted: String,
     },
+    /// What was given cannot be the name of what is meant.
+    #[error("{message}")]
+    Named {
+        /// What is wrong with it.
+        message: String,
+        /// Where the right names are.
+        hint: String,
+    },
     /// Several things could be meant.
     #[error("`{wanted}` is ambiguous; {} ids match: {}", matches.len(), shown(matches))]
     Ambiguous {
@@ -251,6 +259,9 @@ impl CliError {
                     }
                     _ => format!("see `palyra {kind}s list`; the id, its beginning or its end, or `last` is enough"),
                 }),
+            Self::Named { hint, .. } => {
+                StableErrorEnvelope::new("command_line_invalid", ErrorCategory::Validation, message).hint(hint)
+            }
             Self::Ambiguous { matches, .. } => {
                 StableErrorEnvelope::new("id_ambiguous", ErrorCategory::Validation, message)
                     .hint("give more characters of the id")

@@ -286,7 +286,7 @@ impl ToStableError for JournalError {
             Self::Damaged { .. } => (
                 "journal_damaged",
                 ErrorCategory::Conflict,
-                "run `palyra journal verify`, then restore a backup, or give the records up with `palyra journal accept-loss`",
+                "run `palyra journal verify`, then restore a backup with `palyra journal restore`, or give all records up with `palyra journal accept-loss`",
             ),
             Self::SchemaNewer { .. } => (
                 "journal_schema_newer",

@@ -429,15 +429,17 @@ impl ToolError {
             Self::DuplicateTool { .. } => "give every tool its own name",
             Self::InvalidToolName { .. } => "use 1 to 128 characters of a-z, 0-9, `_`, `.` and `-`",
             Self::InvalidArguments { .. } => "correct the named arguments and call again",
-            Self::WorkspaceNotFound { .. } => "name a directory that exists and may be entered",
+            Self::WorkspaceNotFound { .. } => {
+                "name a directory that exists, may be entered and is not one of Palyra's own"
+            }
             Self::OutOfFiles { .. } => {
                 "try again when less is going on, or raise the limit of open files (`ulimit -n`, `LimitNOFILE=`)"
             }
             Self::WorkspaceNotGranted { .. } => {
-                "name an existing directory below a root granted to this principal; an owner grants one with `palyra workspaces grant`"
+                "name an existing directory below a root granted to this principal; an owner grants one with `palyra workspaces grant PRINCIPAL DIRECTORY`"
             }
             Self::WorkspaceTooBroad { .. } => {
-                "work in a directory below it, or allow it with `palyra workspaces grant` if that is what you want"
+                "work in a directory below it, or allow it with `palyra workspaces grant PRINCIPAL DIRECTORY` if that is what you want"
             }
             Self::PathOutsideWorkspace { .. } => "use a path relative to the workspace root",
             Self::PathProtected { .. } => "leave it to the person: they can look with the `palyra` command",

@@ -72,20 +72,22 @@ impl From<ApprovalView> for Question {
 
 /// The question itself, line by line.
 pub(crate) fn lines(question: &Question, console: &Console) -> Vec<String> {
-    let mut lines = vec![console.styled(Style::Ask, &format!("? {}", shortened(&question.summary, 300)))];
+    let fit = |line: String| console.fit_prompt(&line);
+    let mut lines = vec![fit(console.styled(Style::Ask, &format!("? {}", shortened(&question.summary, 300))))];
     if let Some(client) = &question.asked_by {
-        lines.push(format!("  {}", in_its_own_words(client)));
+        lines.push(fit(format!("  {}", in_its_own_words(client))));
     }
     if let (Some(tool), Some(arguments)) = (&question.tool, &question.arguments) {
         match step(tool, arguments) {
             Some(texts) if tool == CHANGES => lines.extend(differences(&texts)),
-            _ => lines.extend(about(tool, arguments).into_iter().map(|line| format!("  {line}"))),
+            _ => lines.extend(about(tool, arguments).into_iter().map(|line| fit(format!("  {line}")))),
         }
     }
-    lines.push(format!("  {} risk; {}", question.risk, shortened(&question.reason, 300)));
-    lines.extend(evidence::lines(&question.evidence, Extent::Glance).into_iter().map(|line| format!("  {line}")));
+    lines.push(fit(format!("  {} risk; {}", question.risk, shortened(&question.reason, 300))));
+    let evidence = evidence::lines(&question.evidence, Extent::Glance).into_iter();
+    lines.extend(evidence.map(|line| fit(format!("  {line}"))));
     if let Some(offer) = &question.offer {
-        lines.push(format!("  to stop being asked, allow: {}", agreed(offer)));
+        lines.push(fit(format!("  to stop being asked, allow: {}", agreed(offer))));
     }
     lines
 }
@@ -208,6 +210,7 @@ pub(crate) fn elsewhere(question: &Question) -> Vec<String> {
     {
         lines.extend(intents::lines(&intents).into_iter().map(|line| format!("  {line}")));
     }
+    lines.push(format!("  {} risk; {}", question.risk, shortened(&question.reason, 300)));
     lines.extend(evidence::lines(&question.evidence, Extent::Glance).into_iter().map(|line| format!("  {line}")));
     let mut next = |what: &str, command: String| lines.push(format!("  {what:<8}  {command}"));
     next("details", format!("palyra approvals show {id}"));
@@ -340,6 +343,7 @@ mod tests {
         ];
         assert_eq!(lines(&asked, &Console::for_tests())[1..3], intended);
         assert_eq!(elsewhere(&asked)[1..3], intended);
+        assert_eq!(elsewhere(&asked)[3], "  low risk; you want to be asked before anything is paid");
     }
 
     #[test]

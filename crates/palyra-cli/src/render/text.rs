@@ -77,7 +77,11 @@ pub(crate) fn wrapped(text: &str, width: usize) -> Vec<String> {
 pub(crate) fn fitted(line: &str, columns: Option<usize>) -> Vec<String> {
     let Some(columns) = columns.filter(|columns| line.chars().count() > *columns) else { return vec![line.to_owned()] };
     let text = line.trim_start();
-    if text.starts_with("palyra ") {
+    let is_command = |text: &str| text.trim_start().starts_with("palyra ");
+    // `next: palyra …`, `to follow it: palyra …`: a command that stands alone behind a few words.
+    let few_words = |label: &str| label.split(' ').count() <= 4 && !label.contains('(');
+    let labelled = text.split_once("  ").or_else(|| text.split_once(": ").filter(|(label, _)| few_words(label)));
+    if is_command(text) || labelled.is_some_and(|(_, rest)| is_command(rest)) {
         return vec![line.to_owned()];
     }
     let blanks = line.len() - text.len();

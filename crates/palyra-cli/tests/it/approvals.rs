@@ -53,24 +53,24 @@ fn a_list_names_what_steers_and_a_page_everything() {
 #[test]
 fn an_answer_reaches_as_far_as_it_says_and_says_what_was_agreed_to() {
     for (arguments, answer, sent) in [
-        (&["allow"][..], "allow; ", r#"{"decision":"allow","scope":"once"}"#),
-        (&["deny"], "deny; ", r#"{"decision":"deny","scope":"once"}"#),
-        (&["allow", "--scope", "session"], "allow (session); ", r#"{"decision":"allow","scope":"session"}"#),
+        (&["allow"][..], "allowed; ", r#"{"decision":"allow","scope":"once"}"#),
+        (&["deny"], "denied; ", r#"{"decision":"deny","scope":"once"}"#),
+        (&["allow", "--scope", "session"], "allowed (session); ", r#"{"decision":"allow","scope":"session"}"#),
         (
             &["allow", "--scope", "timeboxed", "--minutes", "20"],
-            "allow (timeboxed); ",
+            "allowed (timeboxed); ",
             r#"{"decision":"allow","scope":"timeboxed","minutes":20}"#,
         ),
-        (&["allow", "--scope", "timeboxed"], "allow (timeboxed); ", r#"{"decision":"allow","scope":"timeboxed"}"#),
+        (&["allow", "--scope", "timeboxed"], "allowed (timeboxed); ", r#"{"decision":"allow","scope":"timeboxed"}"#),
     ] {
         let place = Place::new();
         let daemon = FakeDaemon::start(&place, Story::Steered);
         let ran = place.run(&[&["approvals", "decide", "05"][..], arguments].concat());
         assert_eq!(ran.code, 0, "{ran:?}");
-        assert!(ran.out.starts_with(&format!("{answer}run {} is now completed\n", run_id())), "{}", ran.out);
+        assert!(ran.out.starts_with(&format!("{answer}run {} has ended: completed\n", run_id())), "{}", ran.out);
         let reach = match answer {
-            "allow (session); " => "`US133` in this session\n",
-            "allow (timeboxed); " => "`US133` in all your sessions until 2026-11-15T00:46:41Z\n",
+            "allowed (session); " => "`US133` in this session\n",
+            "allowed (timeboxed); " => "`US133` in all your sessions until 2026-11-15T00:46:41Z\n",
             _ => "",
         };
         let lasts = !reach.is_empty();

@@ -144,7 +144,7 @@ fn without_a_terminal_a_run_that_asks_is_left_with_the_commands_that_answer() {
     assert_eq!(ran.code, 6, "{ran:?}");
     assert!(
         ran.err.ends_with(&format!(
-            "needs an answer: write notes.md\n  details   palyra approvals show {id}\n  allow     palyra approvals decide {id} \
+            "needs an answer: write notes.md\n  high risk; listed in run.ask_before\n  details   palyra approvals show {id}\n  allow     palyra approvals decide {id} \
              allow\n  deny      palyra approvals decide {id} deny\n  go on     palyra runs attach {run}\n  give up   palyra runs \
              abort {run}\n"
         )),
@@ -343,6 +343,61 @@ fn a_reader_who_has_seen_enough_is_no_error() {
 }
 
 #[test]
+fn a_reader_who_leaves_before_the_end_is_told_that_the_run_continues() {
+    let place = Place::new();
+    let daemon = FakeDaemon::start(&place, Story::AsksLater);
+    let mut child = place
+        .command(&["run", "--output", "ndjson", "x"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    daemon.wait_for("/tape");
+    drop(child.stdout.take());
+    daemon.go_on();
+    let ran = Ran::from(child.wait_with_output().unwrap());
+    assert_eq!(ran.code, 7, "how the run ends is not known: {ran:?}");
+    let continues = format!("the run continues: palyra runs attach {}\n", run_id());
+    assert!(ran.err.contains(&continues), "{ran:?}");
+}
+
+#[test]
+fn text_of_an_attempt_that_a_restart_cut_short_is_not_part_of_the_answer() {
+    let place = Place::new();
+    let _daemon = FakeDaemon::start(&place, Story::Restarts);
+    // Whoever attaches afterwards sees the answer that was given.
+    let attached = place.run(&["runs", "attach", "last"]);
+    assert_eq!((attached.code, attached.out.as_str()), (0, "a b c d\n"), "{attached:?}");
+    assert!(!attached.err.contains("starts over"), "{attached:?}");
+    // Whoever read along has seen the first attempt, on lines of its own.
+    let ran = place.run(&["run", "x"]);
+    assert_eq!((ran.code, ran.out.as_str()), (0, "a b \na b c d\n"), "{ran:?}");
+    assert!(ran.err.contains("the model is asked again; the answer starts over\n"), "{ran:?}");
+}
+
+#[test]
+fn questions_and_notes_break_between_words() {
+    let place = Place::new();
+    let _daemon = FakeDaemon::start(&place, Story::Steered);
+    let mut terminal = Terminal::shell(&place, &format!("stty cols 40; {} run x", place.path("bin/palyra").display()));
+    terminal.wait_for(" > ");
+    terminal.types("what?\nd\n");
+    let screen = terminal.end().replace("\r\n", "\n").replace("\u{1b}[K", "").replace('\r', "\n");
+    // What was typed ahead is echoed before the question that it answers.
+    let screen = screen.replace("[m]ore > ", "[m]ore >\n");
+    for line in screen.lines() {
+        assert!(line.chars().count() <= 40 || line.trim_start().starts_with("palyra "), "{line:?}\n{screen}");
+    }
+    for part in [
+        "  high risk; untrusted text chose the\n  recipient\n",
+        "hour in all your sessions,",
+        "\n  `what?` is not an answer;",
+    ] {
+        assert!(screen.contains(part), "{part:?}\n{screen}");
+    }
+}
+
+#[test]
 fn a_person_at_the_keyboard_sees_everything_and_decides() {
     let place = Place::new();
     let daemon = FakeDaemon::start(&place, Story::Asks);
@@ -440,7 +495,7 @@ fn a_run_shows_its_declared_effects_and_a_person_changes_them() {
     let daemon = FakeDaemon::start(&place, Story::Completes);
     let page = place.run(&["runs", "show", "last"]).out;
     assert!(
-        page.contains("\nmode       guarded\nintends: mcp.bank.send_money to GB29, any number of times\n"),
+        page.contains("\nmode       guarded\nintends    mcp.bank.send_money to GB29, any number of times\n"),
         "{page}"
     );
     let shown = place.run(&["runs", "envelope", "last"]);

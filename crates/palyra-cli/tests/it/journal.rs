@@ -4,6 +4,7 @@ use palyra_common::Timestamp;
 use palyra_journal::{Journal, JournalOptions, NewRecord};
 
 use crate::support::Place;
+use crate::terminal::Terminal;
 
 fn with_records(place: &Place, count: u32) {
     let journal = Journal::open(JournalOptions::at(place.path("state"))).unwrap();
@@ -59,6 +60,19 @@ fn a_changed_record_is_named_and_ends_with_seven() {
     assert!(ran.out.contains("record 3: "), "{}", ran.out);
     let json = place.run(&["journal", "verify", "--output", "json"]);
     assert_eq!((json.code, &json.json()["problems"][0]["position"]), (7, &"record 3".into()));
+}
+
+#[test]
+fn the_whole_journal_is_not_given_up_without_a_word_at_a_terminal() {
+    let place = Place::new();
+    with_records(&place, 5);
+    let mut terminal = Terminal::open(&place, "journal accept-loss");
+    terminal.wait_for("Give it up? [y/N] ");
+    terminal.types("\n");
+    let screen = terminal.end_with(7);
+    assert!(screen.contains("the whole journal, not only what is damaged"), "{screen}");
+    assert!(screen.contains("nothing was changed"), "{screen}");
+    assert_eq!(place.run(&["journal", "verify"]).code, 0);
 }
 
 #[test]

@@ -47,9 +47,16 @@ fn a_server_is_added_tested_classified_and_removed() {
     assert!(ran.out.contains("mcp.mail.send_mail  pinned  cautious") && !ran.out.contains('\u{1b}'), "{ran:?}");
     assert_eq!(ran.err, "", "{ran:?}");
 
+    let ran = place.run(&["mcp", "classify", "mail", "--accept"]);
+    assert_eq!(ran.code, 2, "{ran:?}");
+    assert!(ran.err.contains("there is no classification of `mail` to accept yet"), "{ran:?}");
+    assert!(ran.err.contains("hint: propose one and read it first: palyra mcp classify mail\n"), "{ran:?}");
     let ran = place.run(&["mcp", "classify", "mail"]);
     assert!(ran.out.contains("mcp.mail.get_time   contained      yes"), "{ran:?}");
-    assert!(ran.out.contains("mcp.mail.send_mail  consequential  no     body:content to:destination"), "{ran:?}");
+    assert!(
+        ran.out.contains("mcp.mail.send_mail  consequential  no          body (content), to (destination)"),
+        "{ran:?}"
+    );
     let file = place.path("state/mcp/mail.classification.toml");
     let text = std::fs::read_to_string(&file).unwrap();
     assert!(text.contains("reviewed = false") && text.contains("# - argument to: destination"), "{text}");

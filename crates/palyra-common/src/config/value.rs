@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::net::SocketAddr;
+use std::num::IntErrorKind;
 
 use serde::Serialize;
 
@@ -257,6 +258,9 @@ impl ValueType {
             },
             Self::Integer { .. } => match text.trim().replace('_', "").parse() {
                 Ok(value) => ConfigValue::Integer(value),
+                Err(error) if matches!(error.kind(), IntErrorKind::PosOverflow | IntErrorKind::NegOverflow) => {
+                    return Err(Mismatch::Type(format!("`{}`, which is too large a number", shown(text))));
+                }
                 Err(_) => return not_a("whole number"),
             },
             Self::List | Self::Choices { .. } if text.trim_start().starts_with('[') => {

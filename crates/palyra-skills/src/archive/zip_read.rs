@@ -253,7 +253,7 @@ fn inflate(name: &str, packed: &[u8], declared: usize) -> Result<Vec<u8>, SkillE
         .read_to_end(&mut bytes)
         .map_err(|_| SkillError::archive(format!("the compressed data of `{name}` is damaged")))?;
     if bytes.len() > declared {
-        return Err(SkillError::archive(format!("`{name}` unpacks to more than its declared size")));
+        return Err(SkillError::archive(format!("`{name}` is larger than the archive says")));
     }
     // One more read lets the decoder see its end mark even when the last byte came out exactly at the limit.
     let more = decoder

@@ -165,7 +165,7 @@ fn headers_that_contradict_each_other() {
     let mut shorter = RawEntry::deflated("assets/x", b"abcabcabcabc");
     shorter.unpacked = 3;
     shorter.crc = crc(b"abc");
-    malformed(&with(shorter), "more than its declared size");
+    malformed(&with(shorter), "is larger than the archive says");
     let mut longer = RawEntry::deflated("assets/x", b"abc");
     longer.unpacked = 12;
     malformed(&with(longer), "does not have its declared size");

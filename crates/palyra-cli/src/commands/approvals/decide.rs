@@ -3,7 +3,7 @@
 use clap::{Args, ValueEnum};
 use palyra_client::Client;
 use palyra_client::api::DecideApprovalParams;
-use palyra_common::{ApprovalDecision, ApprovalScope, ExitCode};
+use palyra_common::{ApprovalDecision, ApprovalScope, ExitCode, RunLifecyclePhase};
 
 use super::{answer, which};
 use crate::context::Context;
@@ -72,9 +72,23 @@ pub(super) async fn execute(
         console.document(&decided)?;
         return Ok(ExitCode::Ok);
     }
-    let answer = render::approvals::decided(params.decision, params.scope);
+    let answer = match (params.decision, params.scope) {
+        (ApprovalDecision::Allow, ApprovalScope::Once) => "allowed".to_owned(),
+        (ApprovalDecision::Allow, scope) => format!("allowed ({scope})"),
+        _ => "denied".to_owned(),
+    };
     match &decided.run {
-        Some(run) => console.line(&format!("{answer}; run {} is now {}", run.run_id, render::runs::outcome(run)))?,
+        Some(run) if run.phase.is_terminal() => {
+            console.line(&format!("{answer}; run {} has ended: {}", run.run_id, render::runs::outcome(run)))?;
+        }
+        Some(run) => {
+            let how = match run.phase {
+                RunLifecyclePhase::Running | RunLifecyclePhase::Queued => "continues".to_owned(),
+                other => format!("is {}", other.as_str().replace('_', " ")),
+            };
+            console.line(&format!("{answer}; run {} {how}", run.run_id))?;
+            console.remark(&format!("to follow it: palyra runs attach {}", run.run_id));
+        }
         None => console.line(&format!("{answer}; the client that asked has been told"))?,
     }
     match &decided.pattern {

@@ -157,7 +157,7 @@ impl<'a> Desk<'a> {
             Answering::Person => {
                 self.keyboard.forget();
                 let mut lines = question::lines(first, self.console);
-                lines.push(question::choices(first).to_owned());
+                lines.push(self.choices(first));
                 self.console.prompt(&lines.join("\n"));
             }
             Answering::Elsewhere if self.console.is_text() => {
@@ -180,7 +180,7 @@ impl<'a> Desk<'a> {
     pub(crate) fn note(&self, text: &str) {
         match (self.answering, self.shown, self.questions.front()) {
             (Answering::Person, Some(shown), Some(first)) if shown.id == first.approval_id => {
-                self.console.prompt(&format!("\n{text}\n{}", question::choices(first)));
+                self.console.prompt(&format!("\n{}\n{}", self.console.fit_prompt(text), self.choices(first)));
             }
             _ => self.console.remark(text),
         }
@@ -224,16 +224,22 @@ impl<'a> Desk<'a> {
         if shown.id != first.approval_id || line.read_at < shown.since {
             return;
         }
-        let choices = question::choices(first);
+        let choices = self.choices(first);
         match answer::understand(&line.text, first.offer.as_deref()) {
             Typed::Answer(answer) => self.give(first.approval_id, answer.params()),
             Typed::DenyBecause(reason) => self.give(first.approval_id, answer::denied_because(reason)),
             Typed::More => self.console.prompt(&format!("{}\n{choices}", question::more(first).join("\n"))),
             Typed::Unclear => {
                 let explained = answer::explain_unclear(&line.text, first.offer.as_deref());
-                self.console.prompt(&format!("  {explained}\n{choices}"));
+                self.console.prompt(&format!("{}\n{choices}", self.console.fit_prompt(&format!("  {explained}"))));
             }
         }
+    }
+
+    /// The keys, fitted to the screen. The last line ends where the answer is typed.
+    fn choices(&self, question: &Question) -> String {
+        let fitted = self.console.fit_prompt(question::choices(question).trim_end());
+        format!("{fitted} ")
     }
 
     fn give(&mut self, id: ApprovalId, params: DecideApprovalParams) {

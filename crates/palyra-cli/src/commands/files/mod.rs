@@ -15,6 +15,7 @@ use crate::error::CliError;
 use crate::launcher;
 
 pub(super) use self::offer::offer_instructions;
+pub(super) use self::show::ask;
 
 const EXAMPLES: &str = "\
 What a run writes after it has read untrusted text is untrusted in every later run, under any name, until a person has looked at it. So is what others

@@ -39,7 +39,10 @@ pub(crate) async fn offer_instructions(client: &Client, workspace: &str, context
         context
             .console
             .remark(&format!("{name} has instructions for runs here, which are not followed: {}.", one_line(&why)));
-        if !ask("Show it, so that you can endorse it? [y/N] ", context)? {
+        if !ask(
+            "Show it, so that you can endorse it? (anything but y declines it until the file changes) [y/N] ",
+            context,
+        )? {
             decline(digest, &context.environment);
             continue;
         }

@@ -2,11 +2,24 @@
 
 use palyra_common::{Clock as _, ExitCode, SystemClock};
 
+use crate::commands::files::ask;
+use crate::console::StandardInput;
 use crate::context::Context;
 use crate::error::CliError;
 
 /// Gives up the records of a damaged journal.
 pub(super) fn loss(context: &Context) -> Result<ExitCode, CliError> {
+    // Whoever types this without a terminal has said so by typing it.
+    let console = &context.console;
+    if console.is_text() && console.input() == StandardInput::Terminal {
+        console.remark(
+            "this gives up the whole journal, not only what is damaged: the next start begins an empty one without sessions, runs and answers",
+        );
+        if !ask("Give it up? [y/N] ", context)? {
+            console.remark("nothing was changed");
+            return Ok(ExitCode::Precondition);
+        }
+    }
     let remains = palyra_journal::accept_loss(context.state_root()?, SystemClock.now())?;
     if context.console.is_text() {
         context.console.line(&format!("Moved what is left of the journal to `{}`", remains.display()))?;

@@ -120,7 +120,9 @@ fn lines(report: &VerifyReport, console: &Console) -> Vec<String> {
         0 => format!("{}: {records} verified ({checked})", console.styled(Style::Good, "OK")),
         found => {
             let found = counted(found, "problem");
-            format!("{}: {found} in {records} ({checked})", console.styled(Style::Bad, "FAILED"))
+            let place =
+                if report.records == 0 { "; no record could be read".to_owned() } else { format!(" in {records}") };
+            format!("{}: {found}{place} ({checked})", console.styled(Style::Bad, "FAILED"))
         }
     });
     if !report.unchecked_projections.is_empty() {

@@ -33,6 +33,11 @@ pub(super) async fn execute(arguments: &ClassifyArguments, context: &Context) ->
     let server = registry.server(name)?;
     let console = &context.console;
     if arguments.accept {
+        if !registry.classification_path(name).exists() {
+            let message = format!("there is no classification of `{name}` to accept yet");
+            let hint = format!("propose one and read it first: palyra mcp classify {name}");
+            return Err(CliError::Named { message, hint });
+        }
         let path = registry.accept_classification(name)?;
         show(name, &registry.classification(name)?, context)?;
         console.remark(&format!("`{}` is accepted and in force", path.display()));
@@ -68,7 +73,7 @@ fn show(name: &ServerName, file: &ClassificationFile, context: &Context) -> Resu
         return console.document(file);
     }
     let rows: Vec<_> = file.tools.iter().map(|(tool, entry)| row(name, tool, entry)).collect();
-    table::lines(["TOOL", "EFFECT", "AGAIN", "ARGUMENTS", "RESULTS"], &rows)
+    table::lines(["TOOL", "EFFECT", "REPEATABLE", "ARGUMENTS", "RESULTS"], &rows)
         .iter()
         .try_for_each(|line| console.line(line))?;
     if file.review() == ReviewState::Proposed {
@@ -81,7 +86,7 @@ fn show(name: &ServerName, file: &ClassificationFile, context: &Context) -> Resu
 
 fn row(name: &ServerName, tool: &str, entry: &ToolEntry) -> [String; 5] {
     let sinks: Vec<String> =
-        entry.sinks.iter().map(|(argument, kind)| format!("{argument}:{}", short(*kind))).collect();
+        entry.sinks.iter().map(|(argument, kind)| format!("{argument} ({})", short(*kind))).collect();
     let fields = |role: FieldRole| entry.output.fields.iter().filter(|field| field.role == role).count();
     let mut results = format!("{} {}", entry.output.integrity, entry.output.confidentiality);
     for (role, word) in
@@ -96,7 +101,7 @@ fn row(name: &ServerName, tool: &str, entry: &ToolEntry) -> [String; 5] {
         shortened(&name.tool_name(tool), 60),
         entry.consequence.to_string(),
         if entry.repeatable { "yes" } else { "no" }.to_owned(),
-        one_line(&sinks.join(" ")),
+        one_line(&sinks.join(", ")),
         results,
     ]
 }

@@ -46,7 +46,7 @@ pub(super) async fn untrust(client: &Client, given: UntrustArguments, context: &
     let about = About { target: PublisherName(given.publisher), params };
     let publisher: PublisherView = client.execute(&Command::PublisherUntrust(about)).await?;
     let what = if publisher.key_id.is_none() && publisher.revoked_keys.is_empty() {
-        "was unknown; its skills will be rejected from now on"
+        "was not known, and is not trusted: its skills are refused"
     } else {
         "is no longer trusted; its skills are quarantined"
     };

@@ -12,6 +12,7 @@ use crate::context::Context;
 use crate::error::CliError;
 use crate::launcher;
 use crate::numbers;
+use crate::render::text::shortened;
 
 const EXAMPLES: &str = "\
 Programs send a token as `Authorization: Bearer …`. Its secret is shown once, when it is created or rotated.
@@ -63,11 +64,11 @@ pub(super) async fn execute(command: TokensCommand, context: &Context) -> Result
         TokensCommand::List => list::execute(&client, context).await,
         TokensCommand::Rotate(arguments) => {
             let params = RotateTokenParams { overlap_minutes: arguments.overlap };
-            let about = About { target: TokenName(arguments.token.token), params };
+            let about = About { target: token_name(arguments.token.token)?, params };
             show_secret(&client.execute(&Command::TokenRotate(about)).await?, context)
         }
         TokensCommand::Revoke(arguments) => {
-            let about = About::only(TokenName(arguments.token));
+            let about = About::only(token_name(arguments.token)?);
             let token: TokenView = client.execute(&Command::TokenRevoke(about)).await?;
             if context.console.is_text() {
                 context.console.line(&format!("Revoked token {}", token.token_id))?;
@@ -77,6 +78,16 @@ pub(super) async fn execute(command: TokensCommand, context: &Context) -> Result
             Ok(ExitCode::Ok)
         }
     }
+}
+
+/// The id of a token. Whoever gives its name is told that it is none.
+fn token_name(given: String) -> Result<TokenName, CliError> {
+    if !given.is_empty() && given.len() <= 64 && given.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
+        return Ok(TokenName(given));
+    }
+    let message = format!("`{}` is not the id of a token", shortened(&given, 80));
+    let hint = "`palyra tokens list` shows the ids beside the names".to_owned();
+    Err(CliError::Named { message, hint })
 }
 
 /// The secret alone on standard output, so that it can be put into a variable.
