@@ -2619,6 +2619,8 @@ export interface components {
              * @default written
              */
             attribution: components["schemas"]["ChangeAttribution"];
+            /** @description What the file held when it was undone, which is kept as an artifact; absent if there was no file. */
+            replaced?: components["schemas"]["Digest"] | null;
         };
         /** @enum {string} */
         UndoAction: "restored" | "removed";
