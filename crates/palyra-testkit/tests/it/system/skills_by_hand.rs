@@ -23,7 +23,7 @@ fn a_private_key_is_not_sent_or_shown_where_a_public_one_is_asked_for() {
     refused(&context, &["skills", "trust", "hello", "nowhere.pub"], "file_unusable");
     refused(&context, &["skills", "revoke-key", "key:12", "--reason", "it was lost"], "skill_name_invalid");
     let unknown = done(&context, &["skills", "untrust", "nobody"]);
-    assert!(unknown.stdout.contains("was unknown"), "{unknown}");
+    assert!(unknown.stdout.contains("was not known"), "{unknown}");
 }
 
 #[test]
